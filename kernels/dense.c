@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * dense.c - copies, sums and fp32 payloads, and the table of the host's kernels.
+ *
+ * Bound by memory: pack and encode read 4 and write 4 bytes an element, add and
+ * decode_add read 8 and write 4. Plain loops that compilers vectorise. */
+#include "base/bytes.h"
+#include "kernels.h"
+
+static inline uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t dense_pack(float *restrict dst, const float *restrict src, size_t n)
+{
+    uint32_t largest = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        largest = larger(largest, float_bits(src[i]) & 0x7fffffffu);
+        dst[i] = src[i];
+    }
+    return largest;
+}
+
+static uint32_t dense_largest(const float *x, size_t n)
+{
+    uint32_t largest = 0;
+
+    for (size_t i = 0; i < n; i++) largest = larger(largest, float_bits(x[i]) & 0x7fffffffu);
+    return largest;
+}
+
+static void dense_add(float *restrict sum, const float *restrict x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) sum[i] += x[i];
+}
+
+/* A true division: the average of N equal values is that value. */
+static void dense_divide(float *x, size_t n, float by)
+{
+    for (size_t i = 0; i < n; i++) x[i] /= by;
+}
+
+uint32_t fp32_encode(const float *restrict x, const float *residual_in,
+                            float *residual_out, size_t n, uint32_t param,
+                            uint8_t *restrict wire)
+{
+    uint32_t largest = 0;
+
+    (void)residual_in, (void)residual_out, (void)param;
+    for (size_t i = 0; i < n; i++) {
+        largest = larger(largest, float_bits(x[i]) & 0x7fffffffu);
+        lef32_put(wire + 4 * i, x[i]);
+    }
+    return largest;
+}
+
+bool fp32_decode(const uint8_t *restrict wire, size_t n, uint32_t param,
+                        float *restrict out)
+{
+    uint32_t largest = 0;
+
+    (void)param;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = lef32_get(wire + 4 * i);
+        largest = larger(largest, float_bits(out[i]) & 0x7fffffffu);
+    }
+    return largest < NONFINITE_BITS;
+}
+
+bool fp32_decode_add(const uint8_t *restrict wire, size_t n, uint32_t param,
+                            float *restrict out)
+{
+    uint32_t largest = 0;
+
+    (void)param;
+    for (size_t i = 0; i < n; i++) {
+        float v = lef32_get(wire + 4 * i);
+
+        largest = larger(largest, float_bits(v) & 0x7fffffffu);
+        out[i] += v;
+    }
+    return largest < NONFINITE_BITS;
+}
+
+const struct kernels kernels_host = {
+    .pack = dense_pack,
+    .largest = dense_largest,
+    .add = dense_add,
+    .divide = dense_divide,
+    .fp32 = { fp32_encode, fp32_decode, fp32_decode_add },
+    .bf16 = { bf16_encode, bf16_decode, bf16_decode_add },
+    .fp16 = { fp16_encode, fp16_decode, fp16_decode_add },
+    .int8 = { int8_encode, int8_decode, int8_decode_add },
+    .topk = { topk_encode, topk_decode, topk_decode_add },
+};

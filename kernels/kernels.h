@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * kernels.h - the inner loops, as one table per device.
+ *
+ * Each codec has three: encode, decode, and decode-and-add. They move the encoded
+ * bytes of docs/wire-format.md and nothing else: no ranks, no headers, no allocation.
+ * A kernel never contracts a product and a sum into one rounding, so that every
+ * device and compiler gives the same bits. */
+#ifndef STRAIT_KERNELS_H
+#define STRAIT_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Magnitude bits of a float from here on are infinity or NaN. */
+#define NONFINITE_BITS 0x7f800000u
+
+/* Encode v = x + residual_in (both n floats) to `wire`; residual_out = v - decoded(v).
+ * The residuals must not overlap. `param` is the codec's number of the payload header.
+ * Lossless codecs touch no residual. Returns the largest magnitude bits of v: from
+ * NONFINITE_BITS on, the output means nothing. */
+typedef uint32_t encode_kernel(const float *x, const float *residual_in, float *residual_out,
+                               size_t n, uint32_t param, uint8_t *wire);
+
+/* Decode n elements: `out = decoded` or `out += decoded`. False: `wire` holds what no
+ * encoder writes; `out` means nothing then. */
+typedef bool decode_kernel(const uint8_t *wire, size_t n, uint32_t param, float *out);
+
+struct codec_kernels {
+    encode_kernel *encode;
+    decode_kernel *decode, *decode_add;
+};
+
+struct kernels {
+    /* dst = src; returns the largest magnitude bits seen. */
+    uint32_t (*pack)(float *dst, const float *src, size_t n);
+    uint32_t (*largest)(const float *x, size_t n);          /* magnitude bits */
+    void (*add)(float *sum, const float *x, size_t n);      /* sum += x */
+    void (*divide)(float *x, size_t n, float by);           /* x /= by */
+    struct codec_kernels fp32, bf16, fp16, int8, topk;
+};
+
+extern const struct kernels kernels_host;
+
+/* The host's codec kernels: dense.c, half.c, int8.c, topk.c. */
+encode_kernel fp32_encode, bf16_encode, fp16_encode, int8_encode, topk_encode;
+decode_kernel fp32_decode, bf16_decode, fp16_decode, int8_decode, topk_decode;
+decode_kernel fp32_decode_add, bf16_decode_add, fp16_decode_add, int8_decode_add, topk_decode_add;
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * codec.c - the table of codecs and the checks that all of them share. */
+#include "codec/codec.h"
+
+#include <string.h>
+
+const struct codec *const codec_table[] = {
+    &codec_fp32, &codec_bf16, &codec_fp16, &codec_int8, &codec_topk, NULL,
+};
+
+const struct codec *codec_find(const char *name)
+{
+    for (int i = 0; codec_table[i] != NULL; i++)
+        if (strcmp(codec_table[i]->name, name) == 0) return codec_table[i];
+    return NULL;
+}
+
+struct codec_shape codec_shape(const struct codec *codec, const struct codec_settings *settings,
+                               size_t elements)
+{
+    struct codec_shape shape = { .codec = codec, .elements = elements };
+
+    shape.param = codec->param(settings, elements);
+    shape.wire_bytes = codec->wire_bytes(elements, shape.param);
+    return shape;
+}
+
+static const struct codec_kernels *row(const struct codec *codec, const struct kernels *kernels)
+{
+    return (const struct codec_kernels *)((const char *)kernels + codec->kernels);
+}
+
+strait_status codec_encode(const struct codec_shape *shape, const struct kernels *kernels,
+                           const float *x, const float *residual_in, float *residual_out,
+                           uint8_t *wire)
+{
+    uint32_t largest = row(shape->codec, kernels)->encode(x, residual_in, residual_out,
+                                                          shape->elements, shape->param, wire);
+
+    if (largest >= NONFINITE_BITS)
+        return error_set(STRAIT_ERR_NONFINITE, "%s: a value to encode is not finite",
+                         shape->codec->name);
+    return STRAIT_OK;
+}
+
+strait_status codec_decode(const struct codec_shape *shape, const struct kernels *kernels,
+                           const uint8_t *wire, size_t bytes, enum codec_decode_mode mode,
+                           float *out)
+{
+    const struct codec_kernels *k = row(shape->codec, kernels);
+    decode_kernel *decode = mode == DECODE_ADD ? k->decode_add : k->decode;
+
+    if (bytes != shape->wire_bytes)
+        return error_set(STRAIT_ERR_FORMAT, "%s: %zu elements take %zu bytes, not %zu",
+                         shape->codec->name, shape->elements, shape->wire_bytes, bytes);
+    if (!decode(wire, shape->elements, shape->param, out))
+        return error_set(STRAIT_ERR_FORMAT, "%s: the payload holds what no encoder writes",
+                         shape->codec->name);
+    return STRAIT_OK;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * codec.h - turn n floats into bytes of a size known in advance, and back.
+ *
+ * A codec is one row: a name, a number for the payload header, and how many bytes n
+ * elements take. Its loops are the device's kernels. Codecs know nothing of ranks.
+ * Formats: docs/wire-format.md. To add one: CONTRIBUTING.md. */
+#ifndef STRAIT_CODEC_CODEC_H
+#define STRAIT_CODEC_CODEC_H
+
+#include "base/error.h"
+#include "kernels.h"
+
+/* What the configuration says about codecs. */
+struct codec_settings {
+    uint32_t block;    /* int8: elements that share a scale */
+    double topk_ratio; /* topk: share of the elements that is sent */
+};
+
+struct codec {
+    const char *name;
+    uint8_t id;        /* in the payload header; never reused */
+    bool lossy;        /* keeps a residual */
+    size_t kernels;    /* offset of its row in struct kernels */
+    /* The number that goes into the payload header for n elements. */
+    uint32_t (*param)(const struct codec_settings *settings, size_t n);
+    /* Encoded bytes of n elements. */
+    size_t (*wire_bytes)(size_t n, uint32_t param);
+};
+
+extern const struct codec codec_fp32, codec_bf16, codec_fp16, codec_int8, codec_topk;
+
+/* All codecs, NULL at the end. */
+extern const struct codec *const codec_table[];
+
+/* NULL when there is none of that name. */
+const struct codec *codec_find(const char *name);
+
+/* One chunk's encoding: the codec with its parameter for n elements. */
+struct codec_shape {
+    const struct codec *codec;
+    size_t elements;
+    uint32_t param;
+    size_t wire_bytes;
+};
+
+struct codec_shape codec_shape(const struct codec *codec, const struct codec_settings *settings,
+                               size_t elements);
+
+/* Encode x + residual_in to wire (shape->wire_bytes) and leave in residual_out what the
+ * decoder will miss. The residuals are n floats each and must not overlap; a lossless
+ * codec takes NULL. STRAIT_ERR_NONFINITE: x + residual_in holds a NaN or infinity. */
+strait_status codec_encode(const struct codec_shape *shape, const struct kernels *kernels,
+                           const float *x, const float *residual_in, float *residual_out,
+                           uint8_t *wire);
+
+enum codec_decode_mode { DECODE_WRITE, DECODE_ADD };
+
+/* Decode to (or add to) out, n floats. STRAIT_ERR_FORMAT: `bytes` is not the size that
+ * the shape says, or the content is what no encoder writes. */
+strait_status codec_decode(const struct codec_shape *shape, const struct kernels *kernels,
+                           const uint8_t *wire, size_t bytes, enum codec_decode_mode mode,
+                           float *out);
+
+#endif

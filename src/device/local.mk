@@ -1,0 +1,1 @@
+core_sources += src/device/device.h src/device/host.c

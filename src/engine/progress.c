@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * progress.c - the progress thread: it packs whole buckets, starts their exchanges in
+ * plan order, drives all that are under way, writes averages back, and ends the step.
+ *
+ * It never blocks but in the transport's wait, and gives up when nothing has moved for
+ * fault.timeout_s although a step is under way. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+
+enum { SPINS = 64, IDLE_WAIT_US = 1000000, ACTIVE_WAIT_US = 20000, MPI_WAIT_US = 50 };
+
+/* Buckets that became whole, as the caller's thread left it. */
+static int whole_buckets(strait_context *ctx, bool *stop)
+{
+    struct progress *p = &ctx->progress;
+    int whole = p->started;
+
+    pthread_mutex_lock(&ctx->mutex);
+    *stop = ctx->shared.stop;
+    while (!ctx->shared.step_done && whole < ctx->plan.count &&
+           ctx->shared.handed[whole] == ctx->plan.buckets[whole].tensors)
+        whole++;
+    pthread_mutex_unlock(&ctx->mutex);
+    return whole;
+}
+
+/* The grads array is the caller's to write only before its bucket is whole and after the
+ * step is done, so it is read here without the mutex. */
+static void pack(strait_context *ctx, int bucket)
+{
+    struct exchange *x = &ctx->progress.exchanges[bucket];
+    double begin = clock_s();
+    uint32_t largest = 0;
+
+    for (int id = 0; id < ctx->tensors.count; id++) {
+        const struct tensor *tensor = &ctx->tensors.items[id];
+        uint32_t here;
+
+        if (tensor->bucket != bucket) continue;
+        here = ctx->env.device->kernels->pack(x->data + tensor->offset, ctx->shared.grads[id],
+                                              tensor->elements);
+        largest = here > largest ? here : largest;
+    }
+    x->poisoned = largest >= NONFINITE_BITS;
+    x->encode_s += clock_s() - begin;
+}
+
+static void unpack(strait_context *ctx, int bucket)
+{
+    struct exchange *x = &ctx->progress.exchanges[bucket];
+    double begin = clock_s();
+
+    for (int id = 0; id < ctx->tensors.count; id++) {
+        const struct tensor *tensor = &ctx->tensors.items[id];
+
+        if (tensor->bucket == bucket)
+            memcpy(ctx->shared.grads[id], x->data + tensor->offset,
+                   tensor->elements * sizeof(float));
+    }
+    x->decode_s += clock_s() - begin;
+}
+
+static strait_status start_bucket(strait_context *ctx, int bucket)
+{
+    struct exchange *x = &ctx->progress.exchanges[bucket];
+    bool warming_up = ctx->progress.step < (uint64_t)ctx->config.comm.warmup_steps;
+
+    x->step = ctx->progress.step;
+    x->codec = warming_up ? &codec_fp32 : x->usual_codec;
+    pack(ctx, bucket);
+    return x->schedule->start(x);
+}
+
+static strait_status start_whole_buckets(strait_context *ctx, bool *moved, bool *stop)
+{
+    struct progress *p = &ctx->progress;
+    int whole = whole_buckets(ctx, stop);
+    strait_status st = STRAIT_OK;
+
+    while (p->started < whole && st == STRAIT_OK) {
+        st = start_bucket(ctx, p->started++);
+        *moved = true;
+    }
+    return st;
+}
+
+static strait_status drive_exchanges(strait_context *ctx, bool *moved)
+{
+    struct progress *p = &ctx->progress;
+
+    for (int b = 0; b < p->started; b++) {
+        struct exchange *x = &p->exchanges[b];
+        bool done = false;
+        strait_status st;
+
+        if (p->finished[b]) continue;
+        if ((st = x->schedule->progress(x, moved, &done))) return st;
+        if (!done) continue;
+        if (!x->poisoned) unpack(ctx, b);
+        p->finished[b] = true;
+        p->finished_count++;
+    }
+    return STRAIT_OK;
+}
+
+/* All ranks have every exchange's verdict, so they agree here without a word. */
+static bool step_is_poisoned(const strait_context *ctx)
+{
+    for (int b = 0; b < ctx->plan.count; b++)
+        if (ctx->progress.exchanges[b].poisoned) return true;
+    return false;
+}
+
+static void publish_statistics(strait_context *ctx)
+{
+    struct progress *p = &ctx->progress;
+    strait_statistics *s = &ctx->shared.statistics;
+    strait_statistics old = *s;
+
+    *s = (strait_statistics){ .steps = p->step, .skipped_steps = p->skipped, .checks = p->checks };
+    s->raw_bytes = old.raw_bytes;
+    s->dense_bytes = old.dense_bytes;
+    for (int b = 0; b < ctx->plan.count; b++) {
+        const struct exchange *x = &p->exchanges[b];
+        size_t n = x->elements, own = chunk_begin(n, ctx->cluster->size, ctx->cluster->rank + 1) -
+                                      chunk_begin(n, ctx->cluster->size, ctx->cluster->rank);
+
+        s->raw_bytes += 4 * n;
+        s->dense_bytes += 4 * (n - own + own * (size_t)(ctx->cluster->size - 1));
+        s->encode_s += x->encode_s;
+        s->decode_s += x->decode_s;
+        for (int c = 0; c < STRAIT_PEER_CLASSES; c++) s->wire_bytes[c] += x->wire_bytes[c];
+    }
+    for (int c = 0; c < STRAIT_PEER_CLASSES; c++) {
+        s->transport_bytes[c] = ctx->transport->sent_bytes[c];
+        s->transport_messages[c] = ctx->transport->sent_messages[c];
+    }
+}
+
+static strait_status skip_or_stop(strait_context *ctx)
+{
+    if (strcmp(ctx->config.comm.nonfinite, "stop") == 0)
+        return error_set(STRAIT_ERR_NONFINITE, "step %u: a gradient is not finite on some rank; "
+                         "comm.nonfinite = \"skip\" would go on without this step",
+                         ctx->progress.step);
+    ctx->progress.skipped++;
+    return STRAIT_SKIPPED;
+}
+
+static strait_status end_step(strait_context *ctx)
+{
+    struct progress *p = &ctx->progress;
+    strait_status st = step_is_poisoned(ctx) ? skip_or_stop(ctx) : STRAIT_OK;
+
+    if (st > STRAIT_SKIPPED) return st;
+    if (st == STRAIT_OK && ctx->config.comm.error_feedback)
+        for (int b = 0; b < ctx->plan.count; b++) exchange_commit(&p->exchanges[b]);
+    p->step++;
+    p->started = p->finished_count = 0;
+    memset(p->finished, 0, (size_t)ctx->plan.count * sizeof *p->finished);
+    p->checking = false;
+    pthread_mutex_lock(&ctx->mutex);
+    publish_statistics(ctx);
+    ctx->shared.result = st;
+    ctx->shared.step_done = true;
+    pthread_cond_signal(&ctx->step_ended);
+    pthread_mutex_unlock(&ctx->mutex);
+    return STRAIT_OK;
+}
+
+static bool check_is_due(const strait_context *ctx)
+{
+    int64_t every = ctx->config.comm.check_every;
+
+    return every > 0 && ((int64_t)ctx->progress.step + 1) % every == 0 &&
+           ctx->cluster->size > 1 && !step_is_poisoned(ctx);
+}
+
+/* Every bucket is done: check the fingerprint if it is time, then end the step. */
+static strait_status finish_step(strait_context *ctx, bool *moved)
+{
+    struct progress *p = &ctx->progress;
+    bool compared = false;
+    strait_status st;
+
+    if (!p->checking && check_is_due(ctx)) {
+        fingerprint_start(p->fingerprint, p->exchanges, p->step);
+        p->checking = true;
+    }
+    if (p->checking) {
+        if ((st = fingerprint_progress(p->fingerprint, moved, &compared))) return st;
+        if (!compared) return STRAIT_OK;
+        p->checks++;
+    }
+    *moved = true;
+    return end_step(ctx);
+}
+
+static strait_status stalled(const strait_context *ctx)
+{
+    const struct progress *p = &ctx->progress;
+    struct text who = { 0 };
+    int bucket = 0;
+    strait_status st;
+
+    while (bucket < p->started && p->finished[bucket]) bucket++;
+    if (p->checking) fingerprint_waiting(p->fingerprint, &who);
+    else p->exchanges[bucket].schedule->waiting(&p->exchanges[bucket], &who);
+    st = error_set(STRAIT_ERR_TIMEOUT, "step %u, bucket %d: nothing came for %.1f s; waiting for "
+                   "%s; look at that rank's log, or raise fault.timeout_s",
+                   p->step, bucket, clock_s() - p->moved_at, text_string(&who));
+    text_free(&who);
+    return st;
+}
+
+/* A step is under way here and waits for peers, not for this rank's own caller. */
+static bool waits_for_peers(const strait_context *ctx)
+{
+    const struct progress *p = &ctx->progress;
+
+    return p->finished_count < p->started || p->checking;
+}
+
+static strait_status turn(strait_context *ctx, bool *moved, bool *stop)
+{
+    struct progress *p = &ctx->progress;
+    strait_status st = start_whole_buckets(ctx, moved, stop);
+
+    if (st == STRAIT_OK && p->finished_count < p->started) st = drive_exchanges(ctx, moved);
+    if (st == STRAIT_OK && p->started > 0 && p->finished_count == ctx->plan.count)
+        st = finish_step(ctx, moved);
+    if (ctx->transport->ops->progress(ctx->transport)) *moved = true;
+    if (*moved || !waits_for_peers(ctx)) p->moved_at = clock_s();
+    else if (st == STRAIT_OK && clock_s() - p->moved_at > ctx->config.fault.timeout_s)
+        st = stalled(ctx);
+    return st;
+}
+
+static void sleep_until_needed(strait_context *ctx)
+{
+    bool uses_mpi = ctx->progress.exchanges[0].schedule->uses_mpi;
+    long timeout_us = uses_mpi ? MPI_WAIT_US : ACTIVE_WAIT_US;
+    uint64_t wakes;
+
+    ctx->transport->ops->wait(ctx->transport, ctx->wake_fd,
+                              waits_for_peers(ctx) ? timeout_us : IDLE_WAIT_US);
+    if (read(ctx->wake_fd, &wakes, sizeof wakes) < 0) return; /* nobody woke us: fine */
+}
+
+static void give_up(strait_context *ctx, strait_status st)
+{
+    for (int b = 0; b < ctx->progress.started; b++)
+        ctx->progress.exchanges[b].schedule->cancel(&ctx->progress.exchanges[b]);
+    fingerprint_cancel(ctx->progress.fingerprint);
+    pthread_mutex_lock(&ctx->mutex);
+    ctx->shared.result = st;
+    ctx->shared.step_done = true;
+    pthread_cond_signal(&ctx->step_ended);
+    pthread_mutex_unlock(&ctx->mutex);
+}
+
+void *progress_main(void *context)
+{
+    strait_context *ctx = context;
+    bool stop = false;
+    int idle = 0;
+
+    ctx->progress.moved_at = clock_s();
+    while (!stop) {
+        bool moved = false;
+        strait_status st = turn(ctx, &moved, &stop);
+
+        if (st != STRAIT_OK) {
+            pthread_mutex_lock(&ctx->mutex);
+            memcpy(ctx->shared.message, strait_error_message(), sizeof ctx->shared.message);
+            pthread_mutex_unlock(&ctx->mutex);
+            give_up(ctx, st);
+            return NULL;
+        }
+        idle = moved ? 0 : idle + 1;
+        if (idle > SPINS && !stop) sleep_until_needed(ctx);
+    }
+    if (waits_for_peers(ctx)) give_up(ctx, error_set(STRAIT_ERR_USAGE, "closed within a step"));
+    return NULL;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * test_codecs.c - the contract that every codec of the table keeps, against the plain
+ * reference, for many sizes and kinds of input. A new codec is tested by being listed. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/random.h"
+#include "codec/codec.h"
+#include "codec/reference.h"
+#include "device/device.h"
+#include "lib/unit.h"
+
+static const size_t sizes[] = { 0, 1, 2, 3, 7, 8, 9, 31, 64, 255, 256, 257, 1000, 4099 };
+enum { SIZES = sizeof sizes / sizeof sizes[0], LARGEST = 4099, KINDS = 9 };
+
+static const struct codec_settings settings = { .block = 32, .topk_ratio = 0.03 };
+
+/* Inputs that have broken codecs: ties, zeros of both signs, huge, tiny, halfway. */
+static float input(int kind, uint64_t i)
+{
+    double u = 2 * random_unit(7, (uint64_t)kind, i) - 1;
+
+    switch (kind) {
+    case 0: return (float)u;
+    case 1: return 0.0f;
+    case 2: return i % 2 ? -0.0f : 0.0f;
+    case 3: return i % 3 ? 1.5f : -1.5f;                    /* nothing but ties */
+    case 4: return (float)(u * 1e-39);                      /* subnormal */
+    case 5: return (float)(u * FLT_MAX);
+    case 6: return (float)(ldexp(u, (int)(i % 200) - 100)); /* all magnitudes */
+    case 7: return (float)((double)(i % 255) - 127) / 2;    /* halfway between codes */
+    default: return i % 97 == 0 ? 1000.0f : (float)(u * 1e-3); /* outliers */
+    }
+}
+
+struct trial {
+    float x[LARGEST], before[LARGEST], after[LARGEST], sum[LARGEST], out[LARGEST],
+        expected[LARGEST];
+    uint8_t wire[8 * LARGEST + 64];
+    struct codec_shape shape;
+};
+
+static struct trial *new_trial(const struct codec *codec, size_t n, int kind)
+{
+    struct trial *t = calloc(1, sizeof *t);
+
+    assert_non_null(t);
+    t->shape = codec_shape(codec, &settings, n);
+    assert_true(t->shape.wire_bytes <= 8 * LARGEST);
+    for (size_t i = 0; i < n; i++) {
+        t->x[i] = input(kind, i);
+        t->before[i] = codec->lossy && kind != 5 ? input((int)(i % 2), i + 99) * t->x[i] : 0;
+        t->sum[i] = t->x[i] + t->before[i];
+    }
+    return t;
+}
+
+static void for_all(void (*check)(const struct codec *codec, size_t n, int kind))
+{
+    for (int c = 0; codec_table[c] != NULL; c++)
+        for (int s = 0; s < SIZES; s++)
+            for (int kind = 0; kind < KINDS; kind++) check(codec_table[c], sizes[s], kind);
+}
+
+static strait_status encode(struct trial *t)
+{
+    return codec_encode(&t->shape, &kernels_host, t->x, t->before, t->after, t->wire);
+}
+
+static strait_status decode(struct trial *t, enum codec_decode_mode mode)
+{
+    return codec_decode(&t->shape, &kernels_host, t->wire, t->shape.wire_bytes, mode, t->out);
+}
+
+static void check_reference(const struct codec *codec, size_t n, int kind)
+{
+    struct trial *t = new_trial(codec, n, kind);
+
+    assert_ok(encode(t));
+    assert_ok(decode(t, DECODE_WRITE));
+    reference_decoded(codec->name, t->sum, n, t->shape.param, t->expected);
+    for (size_t i = 0; i < n; i++)
+        if (t->out[i] != t->expected[i])
+            fail_msg("%s, n %zu, kind %d, element %zu: %a decodes to %a, reference %a",
+                     codec->name, n, kind, i, (double)t->sum[i], (double)t->out[i],
+                     (double)t->expected[i]);
+    free(t);
+}
+
+static void decoded_values_equal_the_plain_reference(void **state)
+{
+    (void)state;
+    for_all(check_reference);
+}
+
+/* The residual is what is missing, to the last bit, except where saturation or a huge
+ * scale makes the difference itself inexact: there within half a unit of its last place. */
+static void check_nothing_lost(const struct codec *codec, size_t n, int kind)
+{
+    struct trial *t = new_trial(codec, n, kind);
+
+    if (!codec->lossy) goto done;
+    assert_ok(encode(t));
+    assert_ok(decode(t, DECODE_WRITE));
+    for (size_t i = 0; i < n; i++) {
+        double missing = (double)t->sum[i] - (double)t->out[i];
+
+        if (t->after[i] != (float)missing)
+            fail_msg("%s, n %zu, kind %d, element %zu: residual %a, missing %a", codec->name, n,
+                     kind, i, (double)t->after[i], missing);
+        if (kind != 5 && kind != 6 && (double)t->after[i] != missing)
+            fail_msg("%s, kind %d, element %zu: the residual is not exact", codec->name, kind, i);
+    }
+done:
+    free(t);
+}
+
+static void decoded_plus_residual_is_gradient_plus_old_residual(void **state)
+{
+    (void)state;
+    for_all(check_nothing_lost);
+}
+
+static void check_add(const struct codec *codec, size_t n, int kind)
+{
+    struct trial *t = new_trial(codec, n, kind);
+
+    assert_ok(encode(t));
+    assert_ok(decode(t, DECODE_WRITE));
+    memcpy(t->expected, t->out, sizeof t->out);
+    for (size_t i = 0; i < n; i++) {
+        t->out[i] = (float)(i % 5) - 2.0f;
+        t->expected[i] = t->out[i] + t->expected[i];
+    }
+    assert_ok(decode(t, DECODE_ADD));
+    for (size_t i = 0; i < n; i++)
+        if (t->out[i] != t->expected[i]) fail_msg("%s, element %zu", codec->name, i);
+    free(t);
+}
+
+static void adding_is_decoding_and_then_adding(void **state)
+{
+    (void)state;
+    for_all(check_add);
+}
+
+static void check_sizes(const struct codec *codec, size_t n, int kind)
+{
+    struct trial *t = new_trial(codec, n, kind);
+    size_t bytes = t->shape.wire_bytes;
+
+    memset(t->wire, 0xa5, sizeof t->wire);
+    assert_ok(encode(t));
+    for (size_t i = bytes; i < bytes + 64; i++) assert_int_equal(t->wire[i], 0xa5);
+    assert_int_equal(codec_decode(&t->shape, &kernels_host, t->wire, bytes + 1, DECODE_WRITE,
+                                  t->out), STRAIT_ERR_FORMAT);
+    assert_contains(strait_error_message(), "elements take");
+    if (bytes > 0)
+        assert_int_equal(codec_decode(&t->shape, &kernels_host, t->wire, bytes - 1, DECODE_WRITE,
+                                      t->out), STRAIT_ERR_FORMAT);
+    free(t);
+}
+
+static void short_and_long_payloads_are_refused_and_no_byte_is_written_beyond(void **state)
+{
+    (void)state;
+    for_all(check_sizes);
+}
+
+static void non_finite_values_are_refused(void **state)
+{
+    static const float bad[] = { NAN, -NAN, INFINITY, -INFINITY };
+
+    (void)state;
+    for (int c = 0; codec_table[c] != NULL; c++)
+        for (int b = 0; b < 4; b++)
+            for (size_t at = 0; at < 64; at += 21) {
+                struct trial *t = new_trial(codec_table[c], 64, 0);
+
+                t->x[at] = bad[b];
+                assert_int_equal(encode(t), STRAIT_ERR_NONFINITE);
+                free(t);
+            }
+}
+
+static void a_sum_that_overflows_is_refused(void **state)
+{
+    (void)state;
+    for (int c = 0; codec_table[c] != NULL; c++) {
+        struct trial *t = new_trial(codec_table[c], 64, 0);
+
+        t->x[63] = t->before[63] = FLT_MAX;
+        if (codec_table[c]->lossy) assert_int_equal(encode(t), STRAIT_ERR_NONFINITE);
+        free(t);
+    }
+}
+
+static void expect_refused(struct trial *t, size_t at, const void *bytes, size_t count)
+{
+    uint8_t held[8];
+
+    memcpy(held, t->wire + at, count);
+    memcpy(t->wire + at, bytes, count);
+    if (decode(t, DECODE_WRITE) != STRAIT_ERR_FORMAT || decode(t, DECODE_ADD) != STRAIT_ERR_FORMAT)
+        fail_msg("%s took a bad byte at %zu", t->shape.codec->name, at);
+    memcpy(t->wire + at, held, count);
+    assert_ok(decode(t, DECODE_WRITE));
+}
+
+static void content_that_no_encoder_writes_is_refused(void **state)
+{
+    static const uint8_t infinity16[2] = { 0x00, 0x7c }, infinity_b[2] = { 0x80, 0x7f };
+    static const uint8_t infinity32[4] = { 0, 0, 0x80, 0x7f }, negative[4] = { 0, 0, 0x80, 0xbf };
+    static const uint8_t minus128 = 0x80, beyond[4] = { 100, 0, 0, 0 }, first[4] = { 0 };
+    struct trial *t = new_trial(&codec_fp32, 100, 0);
+
+    (void)state;
+    assert_ok(encode(t));
+    expect_refused(t, 4 * 99, infinity32, 4);
+    free(t);
+    t = new_trial(&codec_fp16, 100, 0);
+    assert_ok(encode(t));
+    expect_refused(t, 2 * 50, infinity16, 2);
+    free(t);
+    t = new_trial(&codec_bf16, 100, 0);
+    assert_ok(encode(t));
+    expect_refused(t, 0, infinity_b, 2);
+    free(t);
+    t = new_trial(&codec_int8, 100, 0); /* four scales, a hundred codes */
+    assert_ok(encode(t));
+    expect_refused(t, 4, infinity32, 4);
+    expect_refused(t, 12, negative, 4);
+    expect_refused(t, 16 + 99, &minus128, 1);
+    free(t);
+    t = new_trial(&codec_topk, 100, 0); /* three indices, three values */
+    assert_ok(encode(t));
+    assert_int_equal(t->shape.param, 3);
+    expect_refused(t, 8, beyond, 4);
+    expect_refused(t, 4, first, 4);
+    expect_refused(t, 8, t->wire + 4, 4);
+    expect_refused(t, 12, infinity32, 4);
+    free(t);
+}
+
+/* Whatever bytes come, decoding ends with a status and stays within its output. */
+static void random_bytes_do_no_harm(void **state)
+{
+    (void)state;
+    for (int c = 0; codec_table[c] != NULL; c++)
+        for (uint64_t round = 0; round < 300; round++) {
+            struct trial *t = new_trial(codec_table[c], 1 + round * 13 % 1000, 0);
+            size_t n = t->shape.elements;
+
+            for (size_t i = 0; i < sizeof t->wire; i++)
+                t->wire[i] = (uint8_t)random_u64(round, 5, i);
+            t->out[n < LARGEST ? n : 0] = 42.0f;
+            decode(t, DECODE_WRITE);
+            if (n < LARGEST) assert_true(t->out[n] == 42.0f);
+            free(t);
+        }
+}
+
+/* Over many steps, what was conveyed catches up with what was meant. */
+static void error_feedback_conveys_everything_in_the_end(void **state)
+{
+    enum { N = 512, STEPS = 400 };
+
+    (void)state;
+    for (int c = 0; codec_table[c] != NULL; c++) {
+        struct trial *t = new_trial(codec_table[c], N, 0);
+        double conveyed[N] = { 0 };
+
+        memset(t->before, 0, sizeof t->before);
+        for (int step = 0; step < STEPS; step++) {
+            assert_ok(encode(t));
+            assert_ok(decode(t, DECODE_WRITE));
+            for (int i = 0; i < N; i++) conveyed[i] += (double)t->out[i];
+            if (codec_table[c]->lossy) memcpy(t->before, t->after, sizeof t->before);
+        }
+        for (int i = 0; i < N; i++) {
+            double off = fabs(conveyed[i] / STEPS - (double)t->x[i]);
+
+            if (off > 0.1) fail_msg("%s, element %d is off by %g", codec_table[c]->name, i, off);
+        }
+        free(t);
+    }
+}
+
+static void topk_breaks_ties_by_lower_index(void **state)
+{
+    struct trial *t = new_trial(&codec_topk, 100, 3);
+
+    (void)state;
+    memset(t->before, 0, sizeof t->before);
+    assert_ok(encode(t));
+    for (uint32_t j = 0; j < 3; j++) assert_int_equal(le32_get(t->wire + 4 * j), j);
+    free(t);
+}
+
+static void names_and_numbers_are_unique(void **state)
+{
+    (void)state;
+    for (int a = 0; codec_table[a] != NULL; a++) {
+        assert_ptr_equal(codec_find(codec_table[a]->name), codec_table[a]);
+        for (int b = 0; b < a; b++) assert_int_not_equal(codec_table[a]->id, codec_table[b]->id);
+    }
+    assert_null(codec_find("zip"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decoded_values_equal_the_plain_reference),
+        cmocka_unit_test(decoded_plus_residual_is_gradient_plus_old_residual),
+        cmocka_unit_test(adding_is_decoding_and_then_adding),
+        cmocka_unit_test(short_and_long_payloads_are_refused_and_no_byte_is_written_beyond),
+        cmocka_unit_test(non_finite_values_are_refused),
+        cmocka_unit_test(a_sum_that_overflows_is_refused),
+        cmocka_unit_test(content_that_no_encoder_writes_is_refused),
+        cmocka_unit_test(random_bytes_do_no_harm),
+        cmocka_unit_test(error_feedback_conveys_everything_in_the_end),
+        cmocka_unit_test(topk_breaks_ties_by_lower_index),
+        cmocka_unit_test(names_and_numbers_are_unique),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * test_golden.c - the exact bytes of docs/wire-format.md: a change here is a new format. */
+#include "codec/codec.h"
+#include "lib/unit.h"
+#include "schedule/payload.h"
+
+static const float values[8] = { 0.0f, 1.0f, -1.0f, 0.5f, -3.25f, 1e-3f, 100.0f, -65536.0f };
+static const struct codec_settings settings = { .block = 8, .topk_ratio = 0.3 };
+
+static void expect(const struct codec *codec, const uint8_t *golden, size_t bytes)
+{
+    struct codec_shape shape = codec_shape(codec, &settings, 8);
+    float zero[8] = { 0 }, residual[8], back[8];
+    uint8_t wire[64];
+
+    assert_int_equal(shape.wire_bytes, bytes);
+    assert_ok(codec_encode(&shape, &kernels_host, values, zero, residual, wire));
+    assert_memory_equal(wire, golden, bytes);
+    assert_ok(codec_decode(&shape, &kernels_host, golden, bytes, DECODE_WRITE, back));
+}
+
+static void fp32_bytes(void **state)
+{
+    static const uint8_t golden[32] = {
+        0, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 0, 0x80, 0xbf, 0, 0, 0, 0x3f,
+        0, 0, 0x50, 0xc0, 0x6f, 0x12, 0x83, 0x3a, 0, 0, 0xc8, 0x42, 0, 0, 0x80, 0xc7,
+    };
+
+    (void)state;
+    expect(&codec_fp32, golden, sizeof golden);
+}
+
+static void bf16_bytes(void **state)
+{
+    static const uint8_t golden[16] = { 0, 0, 0x80, 0x3f, 0x80, 0xbf, 0, 0x3f,
+                                        0x50, 0xc0, 0x83, 0x3a, 0xc8, 0x42, 0x80, 0xc7 };
+
+    (void)state;
+    expect(&codec_bf16, golden, sizeof golden);
+}
+
+static void fp16_bytes(void **state) /* the last value saturates */
+{
+    static const uint8_t golden[16] = { 0, 0, 0, 0x3c, 0, 0xbc, 0, 0x38,
+                                        0x80, 0xc2, 0x19, 0x14, 0x40, 0x56, 0xff, 0xfb };
+
+    (void)state;
+    expect(&codec_fp16, golden, sizeof golden);
+}
+
+static void int8_bytes(void **state) /* scale 65536 / 127 = 516.03..., then the codes */
+{
+    static const uint8_t golden[12] = { 0x04, 0x02, 0x01, 0x44, 0, 0, 0, 0, 0, 0, 0, 0x81 };
+
+    (void)state;
+    expect(&codec_int8, golden, sizeof golden);
+}
+
+static void topk_bytes(void **state) /* k = ceil(0.3 * 8) = 3 */
+{
+    static const uint8_t golden[24] = { 4, 0, 0, 0, 6, 0, 0, 0, 7, 0, 0, 0,
+                                        0, 0, 0x50, 0xc0, 0, 0, 0xc8, 0x42, 0, 0, 0x80, 0xc7 };
+
+    (void)state;
+    expect(&codec_topk, golden, sizeof golden);
+}
+
+static const struct payload_header header = { .codec = 4, .leg = LEG_FROM_OWNER,
+                                              .step = 0x01020304, .bucket = 0x0506,
+                                              .chunk = 0x0708, .elements = 0x090a0b0c,
+                                              .param = 0x0d0e0f10 };
+static const uint8_t golden_header[PAYLOAD_HEADER_BYTES] = {
+    'S', 'T', 'R', 'P', 1, 4, 0, 1, 4, 3, 2, 1, 6, 5, 8, 7, 12, 11, 10, 9, 16, 15, 14, 13,
+};
+
+static void header_bytes(void **state)
+{
+    uint8_t bytes[PAYLOAD_HEADER_BYTES];
+    bool poisoned = true;
+
+    (void)state;
+    payload_put(bytes, &header);
+    assert_memory_equal(bytes, golden_header, sizeof bytes);
+    assert_ok(payload_check(bytes, sizeof bytes, &header, &poisoned));
+    assert_false(poisoned);
+}
+
+static void every_changed_byte_of_a_header_is_refused(void **state)
+{
+    bool poisoned;
+
+    (void)state;
+    for (size_t at = 0; at < PAYLOAD_HEADER_BYTES; at++)
+        for (int bit = 0; bit < 8; bit++) {
+            uint8_t bytes[PAYLOAD_HEADER_BYTES];
+            strait_status st;
+
+            memcpy(bytes, golden_header, sizeof bytes);
+            bytes[at] ^= (uint8_t)(1 << bit);
+            st = payload_check(bytes, sizeof bytes, &header, &poisoned);
+            if (at == 6 && bit == 0) assert_true(st == STRAIT_OK && poisoned);
+            else assert_int_equal(st, STRAIT_ERR_FORMAT);
+        }
+    for (size_t bytes = 0; bytes < PAYLOAD_HEADER_BYTES; bytes++)
+        assert_int_equal(payload_check(golden_header, bytes, &header, &poisoned),
+                         STRAIT_ERR_FORMAT);
+}
+
+static void a_poisoned_payload_has_no_body(void **state)
+{
+    uint8_t bytes[PAYLOAD_HEADER_BYTES + 1] = { 0 };
+    struct payload_header bad = header;
+    bool poisoned = false;
+
+    (void)state;
+    bad.poisoned = true;
+    payload_put(bytes, &bad);
+    assert_ok(payload_check(bytes, PAYLOAD_HEADER_BYTES, &header, &poisoned));
+    assert_true(poisoned);
+    assert_int_equal(payload_check(bytes, sizeof bytes, &header, &poisoned), STRAIT_ERR_FORMAT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fp32_bytes), cmocka_unit_test(bf16_bytes), cmocka_unit_test(fp16_bytes),
+        cmocka_unit_test(int8_bytes), cmocka_unit_test(topk_bytes), cmocka_unit_test(header_bytes),
+        cmocka_unit_test(every_changed_byte_of_a_header_is_refused),
+        cmocka_unit_test(a_poisoned_payload_has_no_body),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,3 @@
+#!/bin/bash
+. "$SRCDIR/tests/lib/tap.sh"
+done_testing

@@ -1,0 +1,46 @@
+# Unit tests print TAP through cmocka, scripts by tests/lib/tap.sh; automake counts cases.
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+SH_LOG_DRIVER = $(LOG_DRIVER)
+TEST_EXTENSIONS = .sh
+SH_LOG_COMPILER = bash
+if SANITIZERS
+sanitizers = yes
+else
+sanitizers = no
+endif
+AM_TESTS_ENVIRONMENT = \
+	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
+	SRCDIR='$(abs_top_srcdir)'; export SRCDIR; \
+	BUILDDIR='$(abs_top_builddir)'; export BUILDDIR; \
+	CC='$(CC)'; export CC; \
+	PUBLIC_CPPFLAGS='-I$(abs_top_srcdir)/include $(MPI_CFLAGS)'; export PUBLIC_CPPFLAGS; \
+	SANITIZERS='$(sanitizers)'; export SANITIZERS;
+
+# what every test program links
+LDADD = libtrain.la libcore.la $(BLAS_LIBS) $(core_libs) $(CMOCKA_LIBS)
+
+if HAVE_CMOCKA
+unit_tests = \
+	tests/base/test_base tests/base/test_config \
+	tests/codec/test_codecs tests/codec/test_golden tests/codec/test_half \
+	tests/engine/test_plan \
+	tests/train/test_data tests/train/test_model
+check_PROGRAMS += $(unit_tests)
+TESTS += $(unit_tests)
+endif
+
+tests_codec_test_codecs_SOURCES = tests/codec/test_codecs.c tests/codec/reference.c tests/codec/reference.h
+tests_codec_test_half_SOURCES = tests/codec/test_half.c tests/codec/reference.c tests/codec/reference.h
+
+# programs that run under mpirun, started by the scripts of the same name
+check_PROGRAMS += tests/ranks/test_exchange tests/ranks/test_faults
+tests_ranks_test_exchange_SOURCES = tests/ranks/test_exchange.c tests/ranks/simulate.c \
+	tests/ranks/simulate.h tests/lib/ranks.c tests/lib/ranks.h
+tests_ranks_test_faults_SOURCES = tests/ranks/test_faults.c tests/lib/ranks.c tests/lib/ranks.h
+
+test_scripts = \
+	tests/ranks/exchange.sh tests/ranks/faults.sh \
+	tests/cli/usage.sh tests/cli/config.sh tests/cli/train.sh tests/cli/broken.sh \
+	tests/lint/layers.sh tests/lint/interface.sh
+TESTS += $(test_scripts)
+EXTRA_DIST += $(test_scripts) tests/lib/tap.sh tests/lib/lsan.supp tests/lib/unit.h

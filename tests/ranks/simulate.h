@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * simulate.h - all ranks' exchanges of one bucket on one rank, without any transport:
+ * the plain reference for schedules. Codecs are trusted here; their own tests are in
+ * tests/codec. */
+#ifndef STRAIT_TESTS_SIMULATE_H
+#define STRAIT_TESTS_SIMULATE_H
+
+#include <stddef.h>
+
+#include "codec/codec.h"
+
+struct simulation;
+
+struct simulation *simulation_new(const struct codec *codec, const struct codec_settings *settings,
+                                  size_t elements, int ranks);
+void simulation_free(struct simulation *s);
+
+/* One step: grads[r] are rank r's n floats; `average` receives what all ranks must get. */
+void simulation_sra(struct simulation *s, float *const *grads, float *average);
+
+/* The same where each rank's gradient is encoded and decoded whole and the sum is exact. */
+void simulation_dense(struct simulation *s, float *const *grads, float *average);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * test_exchange.c - every codec, schedule and transport: the same bits on all ranks, equal
+ * to the simulation, every byte counted. Run by exchange.sh with 1, 2, 3, 4 and 7 ranks. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "cluster/cluster.h"
+#include "lib/ranks.h"
+#include "ranks/simulate.h"
+#include "schedule/payload.h"
+#include "schedule/schedule.h"
+
+enum { STEPS = 4, TENSORS = 3 };
+/* The last is smaller than some rank counts: some ranks own nothing of its bucket. */
+static const size_t elements[TENSORS] = { 3001, 1500, 5 };
+static const struct codec_settings settings = { .block = 64, .topk_ratio = 0.05 };
+
+static float gradient(int rank, int tensor, int step, size_t i)
+{
+    return (float)(2 * random_unit((uint64_t)rank + 1, (uint64_t)(tensor * 100 + step), i) - 1);
+}
+
+struct job {
+    strait_context *ctx;
+    int ids[TENSORS];
+    float *grads[TENSORS];
+};
+
+static void open_job(struct job *job, const char *codec, const char *schedule,
+                     const char *transport, const char *extra)
+{
+    char words[4][64];
+    const char *assignments[] = { words[0], words[1], words[2], "comm.block=64",
+                                  "comm.topk_ratio=0.05", "comm.bucket_mb=0.006",
+                                  "comm.dense_below=0", "comm.check_every=1",
+                                  "fault.timeout_s=30", extra, NULL };
+    strait_config *config;
+
+    snprintf(words[0], sizeof words[0], "comm.codec=%s", codec);
+    snprintf(words[1], sizeof words[1], "comm.schedule=%s", schedule);
+    snprintf(words[2], sizeof words[2], "comm.transport=%s", transport);
+    config = ranks_config(assignments);
+    ranks_must(strait_open(&job->ctx, config, MPI_COMM_WORLD), "open");
+    strait_config_destroy(config);
+    for (int t = 0; t < TENSORS; t++) {
+        char name[16];
+        strait_tensor tensor = { .name = name, .ndim = 1, .shape = { elements[t] } };
+
+        snprintf(name, sizeof name, "tensor%d", t);
+        ranks_must(strait_register(job->ctx, &tensor, &job->ids[t]), "register");
+        job->grads[t] = malloc(elements[t] * sizeof(float));
+    }
+    ranks_must(strait_commit(job->ctx), "commit");
+}
+
+static void close_job(struct job *job)
+{
+    ranks_must(strait_close(job->ctx), "close");
+    for (int t = 0; t < TENSORS; t++) free(job->grads[t]);
+}
+
+/* One step with this rank's gradients, handed over in an order that differs by rank. */
+static strait_status run_step(struct job *job, int step)
+{
+    for (int i = 0; i < TENSORS; i++) {
+        int t = (i + ranks_rank + step) % TENSORS;
+
+        for (size_t e = 0; e < elements[t]; e++)
+            job->grads[t][e] = gradient(ranks_rank, t, step, e);
+        ranks_must(strait_grad_ready(job->ctx, job->ids[t], job->grads[t]), "hand over");
+    }
+    return strait_wait(job->ctx);
+}
+
+static uint64_t hash_job(const struct job *job, uint64_t seed)
+{
+    for (int t = 0; t < TENSORS; t++)
+        seed = hash_bytes(job->grads[t], elements[t] * sizeof(float), seed);
+    return seed;
+}
+
+static bool same_on_all_ranks(uint64_t hash)
+{
+    uint64_t low, high;
+
+    MPI_Allreduce(&hash, &low, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(&hash, &high, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    return low == high;
+}
+
+/* ---- the plain reference: each tensor is a bucket of its own at this bucket size, but
+ * for the two last, which share one (1505 elements), the last tensor first ---- */
+struct reference {
+    struct simulation *large, *shared;
+    float **all[2];        /* [bucket][rank] gradients */
+    float *average[2];
+};
+
+enum { LARGE = 3001, SHARED = 1505 };
+
+static struct reference *new_reference(const struct codec *codec)
+{
+    struct reference *ref = calloc(1, sizeof *ref);
+
+    ref->large = simulation_new(codec, &settings, LARGE, ranks_size);
+    ref->shared = simulation_new(codec, &settings, SHARED, ranks_size);
+    for (int b = 0; b < 2; b++) {
+        ref->all[b] = calloc((size_t)ranks_size, sizeof *ref->all[b]);
+        ref->average[b] = malloc(LARGE * sizeof(float));
+        for (int r = 0; r < ranks_size; r++) ref->all[b][r] = malloc(LARGE * sizeof(float));
+    }
+    return ref;
+}
+
+static void free_reference(struct reference *ref)
+{
+    simulation_free(ref->large);
+    simulation_free(ref->shared);
+    for (int b = 0; b < 2; b++) {
+        for (int r = 0; r < ranks_size; r++) free(ref->all[b][r]);
+        free(ref->all[b]);
+        free(ref->average[b]);
+    }
+    free(ref);
+}
+
+static void simulate_step(struct reference *ref, bool dense, int step)
+{
+    for (int r = 0; r < ranks_size; r++) {
+        for (size_t i = 0; i < LARGE; i++) ref->all[0][r][i] = gradient(r, 0, step, i);
+        for (size_t i = 0; i < 5; i++) ref->all[1][r][i] = gradient(r, 2, step, i);
+        for (size_t i = 0; i < 1500; i++) ref->all[1][r][5 + i] = gradient(r, 1, step, i);
+    }
+    if (dense) {
+        simulation_dense(ref->large, ref->all[0], ref->average[0]);
+        simulation_dense(ref->shared, ref->all[1], ref->average[1]);
+    } else {
+        simulation_sra(ref->large, ref->all[0], ref->average[0]);
+        simulation_sra(ref->shared, ref->all[1], ref->average[1]);
+    }
+}
+
+static double distance(const float *a, const float *b, size_t n)
+{
+    double largest = 0;
+
+    for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)a[i] - (double)b[i]));
+    return largest;
+}
+
+/* How far the job's averages are from the simulation's. */
+static double off_by(const struct job *job, const struct reference *ref)
+{
+    return fmax(distance(job->grads[0], ref->average[0], LARGE),
+                fmax(distance(job->grads[2], ref->average[1], 5),
+                     distance(job->grads[1], ref->average[1] + 5, 1500)));
+}
+
+/* Bytes that sra must send per step and rank, headers included. */
+static uint64_t due_bytes(const struct codec *codec, size_t n)
+{
+    uint64_t bytes = 0;
+
+    for (int c = 0; c < ranks_size; c++) {
+        size_t chunk = n * ((size_t)c + 1) / (size_t)ranks_size - n * (size_t)c / (size_t)ranks_size;
+        uint64_t payload = PAYLOAD_HEADER_BYTES + codec_shape(codec, &settings, chunk).wire_bytes;
+
+        if (chunk > 0) bytes += c == ranks_rank ? payload * (uint64_t)(ranks_size - 1) : payload;
+    }
+    return bytes;
+}
+
+static void check_bytes(const struct job *job, const struct codec *codec, bool dense,
+                        const char *name)
+{
+    strait_statistics s;
+    uint64_t due = STEPS * (due_bytes(codec, LARGE) + due_bytes(codec, SHARED)), others;
+    uint64_t by_bucket = 0;
+
+    ranks_must(strait_stats(job->ctx, &s), "statistics");
+    for (int b = 0; b < strait_bucket_count(job->ctx); b++) {
+        strait_bucket_info info;
+
+        ranks_must(strait_bucket(job->ctx, b, &info), "bucket");
+        by_bucket += info.wire_bytes[0] + info.wire_bytes[1];
+    }
+    /* beside payloads the transport carries the greeting and a hash per bucket and step */
+    others = (uint64_t)(ranks_size - 1) * (8 + STEPS * 2 * 8);
+    ranks_check(s.steps == STEPS && s.checks == (ranks_size > 1 ? STEPS : 0) &&
+                    by_bucket == s.wire_bytes[0] + s.wire_bytes[1] &&
+                    s.raw_bytes == STEPS * 4 * (LARGE + SHARED) &&
+                    (dense || (s.wire_bytes[0] + s.wire_bytes[1] == due &&
+                               s.transport_bytes[0] + s.transport_bytes[1] == due + others)),
+                name, "wire %llu + %llu, due %llu; transport %llu + %llu, others %llu; checks %llu",
+                (unsigned long long)s.wire_bytes[0], (unsigned long long)s.wire_bytes[1],
+                (unsigned long long)due, (unsigned long long)s.transport_bytes[0],
+                (unsigned long long)s.transport_bytes[1], (unsigned long long)others,
+                (unsigned long long)s.checks);
+}
+
+static uint64_t test_combination(const struct codec *codec, const struct schedule *schedule,
+                                 const struct transport_ops *transport)
+{
+    bool dense = strcmp(schedule->name, "dense") == 0, identical = true;
+    struct reference *ref = new_reference(codec);
+    char name[128];
+    double worst = 0;
+    uint64_t hash = 0;
+    struct job job;
+
+    open_job(&job, codec->name, schedule->name, transport->name, NULL);
+    for (int step = 0; step < STEPS; step++) {
+        ranks_must(run_step(&job, step), "a step");
+        simulate_step(ref, dense, step);
+        worst = fmax(worst, off_by(&job, ref));
+        hash = hash_job(&job, hash);
+        identical &= same_on_all_ranks(hash);
+    }
+    snprintf(name, sizeof name, "%s over %s and %s: replicas are identical", codec->name,
+             schedule->name, transport->name);
+    ranks_check(identical, name, "hash %016llx", (unsigned long long)hash);
+    snprintf(name, sizeof name, "%s over %s and %s: averages equal the simulation", codec->name,
+             schedule->name, transport->name);
+    /* the order in which MPI sums is its own: dense is close, sra is equal */
+    ranks_check(dense ? worst < 1e-6 : worst == 0, name, "off by %g", worst);
+    snprintf(name, sizeof name, "%s over %s and %s: every byte is counted", codec->name,
+             schedule->name, transport->name);
+    check_bytes(&job, codec, dense, name);
+    close_job(&job);
+    free_reference(ref);
+    return hash;
+}
+
+static void test_all_combinations(void)
+{
+    for (int c = 0; codec_table[c] != NULL; c++)
+        for (int s = 0; schedule_table[s] != NULL; s++) {
+            uint64_t first = 0;
+            bool same = true;
+            char name[96];
+
+            for (int t = 0; transport_table[t] != NULL; t++) {
+                uint64_t hash = test_combination(codec_table[c], schedule_table[s],
+                                                 transport_table[t]);
+
+                if (t == 0) first = hash;
+                same &= hash == first;
+            }
+            snprintf(name, sizeof name, "%s over %s: all transports give the same bits",
+                     codec_table[c]->name, schedule_table[s]->name);
+            ranks_check(same, name, "they differ");
+        }
+}
+
+/* int8 on a large bucket: within 2 % of 2(N-1)/N * r * n. */
+static void test_wire_formula(void)
+{
+    const char *const words[] = { "comm.codec=int8", "comm.dense_below=0", NULL };
+    enum { N = 1 << 18 };
+    double r = 1.0 + 4.0 / 256, due = 2.0 * (ranks_size - 1) / ranks_size * r * N, sent;
+    strait_config *config = ranks_config(words);
+    strait_tensor tensor = { .name = "t", .ndim = 2, .shape = { 512, 512 } };
+    float *grad = calloc(N, sizeof *grad);
+    strait_statistics s;
+    strait_context *ctx;
+    int id;
+
+    ranks_must(strait_open(&ctx, config, MPI_COMM_WORLD), "open");
+    ranks_must(strait_register(ctx, &tensor, &id), "register");
+    ranks_must(strait_commit(ctx), "commit");
+    ranks_must(strait_grad_ready(ctx, id, grad), "hand over");
+    ranks_must(strait_wait(ctx), "wait");
+    ranks_must(strait_stats(ctx, &s), "statistics");
+    sent = (double)(s.wire_bytes[0] + s.wire_bytes[1]);
+    ranks_check(ranks_size == 1 ? sent == 0 : fabs(sent / due - 1) < 0.02,
+                "int8 sends 2(N-1)/N * r * n within 2 %", "sent %.0f, formula %.0f", sent, due);
+    ranks_must(strait_close(ctx), "close");
+    strait_config_destroy(config);
+    free(grad);
+}
+
+/* A NaN on one rank: all skip, and the steps around give what they give without it. */
+static void test_nonfinite(const char *codec, const char *schedule, float bad)
+{
+    struct job with, without;
+    int culprit = ranks_size - 1;
+    strait_statistics s;
+    char name[96];
+    bool same;
+
+    open_job(&with, codec, schedule, "ucx", NULL);
+    open_job(&without, codec, schedule, "ucx", NULL);
+    ranks_must(run_step(&with, 0), "a step");
+    for (int t = 0; t < TENSORS; t++) {
+        for (size_t i = 0; i < elements[t]; i++) with.grads[t][i] = 1.0f;
+        if (ranks_rank == culprit && t == 1) with.grads[t][1234] = bad;
+        ranks_must(strait_grad_ready(with.ctx, with.ids[t], with.grads[t]), "hand over");
+    }
+    snprintf(name, sizeof name, "%s over %s: %s on one rank skips the step on all", codec, schedule,
+             isnan(bad) ? "NaN" : "infinity");
+    ranks_check(strait_wait(with.ctx) == STRAIT_SKIPPED, name, "not skipped");
+    ranks_must(run_step(&with, 1), "a step");
+    ranks_must(run_step(&without, 0), "a step");
+    ranks_must(run_step(&without, 1), "a step");
+    ranks_must(strait_stats(with.ctx, &s), "statistics");
+    same = hash_job(&with, 0) == hash_job(&without, 0);
+    snprintf(name, sizeof name, "%s over %s: a skipped step leaves residuals as they were", codec,
+             schedule);
+    ranks_check(same && s.skipped_steps == 1 && s.steps == 3, name, "the next step differs");
+    close_job(&with);
+    close_job(&without);
+}
+
+static void test_stop_on_nonfinite(void)
+{
+    struct job job;
+
+    open_job(&job, "int8", "sra", "ucx", "comm.nonfinite=stop");
+    for (int t = 0; t < TENSORS; t++) {
+        for (size_t i = 0; i < elements[t]; i++) job.grads[t][i] = 0.0f;
+        if (ranks_rank == 0) job.grads[t][0] = INFINITY;
+        ranks_must(strait_grad_ready(job.ctx, job.ids[t], job.grads[t]), "hand over");
+    }
+    ranks_check(strait_wait(job.ctx) == STRAIT_ERR_NONFINITE &&
+                    strait_wait(job.ctx) == STRAIT_ERR_NONFINITE,
+                "with comm.nonfinite = stop all ranks stop, and stay stopped", "%s",
+                strait_error_message());
+    strait_close(job.ctx);
+    for (int t = 0; t < TENSORS; t++) free(job.grads[t]);
+}
+
+/* In warm-up the result is that of fp32, and residuals stay empty. */
+static void test_warm_up(void)
+{
+    struct job warm, plain, late;
+    bool first, second;
+
+    open_job(&warm, "topk", "sra", "ucx", "comm.warmup_steps=2");
+    open_job(&plain, "fp32", "sra", "ucx", NULL);
+    open_job(&late, "topk", "sra", "ucx", NULL);
+    for (int step = 0; step < 2; step++) {
+        ranks_must(run_step(&warm, step), "a step");
+        ranks_must(run_step(&plain, step), "a step");
+    }
+    first = hash_job(&warm, 0) == hash_job(&plain, 0);
+    ranks_must(run_step(&warm, 5), "a step");
+    ranks_must(run_step(&late, 5), "a step");
+    second = hash_job(&warm, 0) == hash_job(&late, 0);
+    ranks_check(first && second, "warm-up steps travel as fp32 and leave no residual",
+                "equal to fp32: %d, equal to a fresh start after it: %d", first, second);
+    close_job(&warm);
+    close_job(&plain);
+    close_job(&late);
+}
+
+static void test_feedback_off(void)
+{
+    struct job on, off;
+    bool first, second;
+
+    open_job(&on, "topk", "sra", "ucx", NULL);
+    open_job(&off, "topk", "sra", "ucx", "comm.error_feedback=false");
+    ranks_must(run_step(&on, 0), "a step");
+    ranks_must(run_step(&off, 0), "a step");
+    first = hash_job(&on, 0) == hash_job(&off, 0);
+    ranks_must(run_step(&on, 1), "a step");
+    ranks_must(run_step(&off, 1), "a step");
+    second = hash_job(&on, 0) != hash_job(&off, 0);
+    ranks_check(first && second, "error feedback shows from the second step on, and can be off",
+                "first step equal: %d, second different: %d", first, second);
+    close_job(&on);
+    close_job(&off);
+}
+
+int main(void)
+{
+    ranks_begin();
+    test_all_combinations();
+    test_wire_formula();
+    for (int c = 0; codec_table[c] != NULL; c++)
+        for (int s = 0; schedule_table[s] != NULL; s++)
+            test_nonfinite(codec_table[c]->name, schedule_table[s]->name, c % 2 ? INFINITY : NAN);
+    test_stop_on_nonfinite();
+    test_warm_up();
+    test_feedback_off();
+    return ranks_end();
+}
