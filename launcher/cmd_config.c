@@ -18,7 +18,7 @@ static int print_text(struct text *text)
 {
     if (speaks()) fputs(text_string(text), stdout);
     text_free(text);
-    if (fflush(stdout) == 0) return 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
     fprintf(stderr, "strait config: cannot write to standard output\n");
     return 1;
 }

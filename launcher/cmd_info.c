@@ -79,7 +79,7 @@ static void print_host(void)
                hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU),
                hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE));
         printf("  memory       %.1f GB\n",
-               1e-9 * (double)hwloc_get_root_obj(topology)->total_memory);
+               1e-9 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
         print_devices(topology);
     }
     hwloc_topology_destroy(topology);
@@ -104,7 +104,8 @@ static void print_ucx_resources(void)
         ucp_context_print_info(context, stream);
         fclose(stream);
     }
-    for (char *line = strtok_r(print, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+    for (char *line = strtok_r(print, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
         if (strstr(line, "resource") != NULL && strrchr(line, ' ') != NULL)
             printf(" %s", strrchr(line, ' ') + 1);
     printf("\n");
@@ -125,7 +126,8 @@ static strait_status print_peers(void)
         if ((st = strait_config_set(config, assignment))) break;
         if ((st = strait_open(&ctx, config, MPI_COMM_WORLD))) break;
         if (speaks())
-            printf("%s  within a node: %s; between nodes: %s\n", i == 0 ? "\npeers of rank 0\n" : "",
+            printf("%s  within a node: %s; between nodes: %s\n",
+                   i == 0 ? "\npeers of rank 0\n" : "",
                    strait_transport_path(ctx, STRAIT_WITHIN_NODE),
                    strait_transport_path(ctx, STRAIT_BETWEEN_NODES));
         st = strait_close(ctx);

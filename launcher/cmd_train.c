@@ -17,9 +17,9 @@ static void print_help(void)
 {
     printf("Usage: mpirun -np N strait train FILE [--set group.key=value]...\n\n"
            "Train as FILE says, with N ranks; without mpirun, with one.\n\n"
-           "  FILE               a configuration: docs/configuration.md, `strait config reference`\n"
-           "  --set KEY=VALUE    go over one value of the file; may be given many times\n"
-           "  --help             this text\n\n"
+           "  FILE             a configuration: docs/configuration.md, `strait config reference`\n"
+           "  --set KEY=VALUE  go over one value of the file; may be given many times\n"
+           "  --help           this text\n\n"
            "Examples:\n"
            "  mpirun -np 4 --oversubscribe --bind-to none strait train configs/smoke.conf\n"
            "  mpirun -np 4 strait train configs/smoke.conf --set comm.codec=topk\n\n"

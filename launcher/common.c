@@ -91,11 +91,17 @@ bool parse_config_arguments(const char *command, int argc, char **argv,
 
 strait_status load_config(const struct config_arguments *arguments, struct strait_config *config)
 {
+    struct text errors = { 0 };
     strait_status st;
 
     config_defaults(config);
-    if ((st = config_load(config, arguments->file))) return st;
+    st = config_load(config, arguments->file);
+    if (st != STRAIT_OK) text_add(&errors, "%s", strait_error_message());
     for (int i = 0; i < arguments->set_count; i++)
-        if ((st = config_assign(config, arguments->sets[i]))) return st;
-    return config_check(config);
+        if (config_assign(config, arguments->sets[i]) != STRAIT_OK)
+            text_add(&errors, "%s%s", errors.length > 0 ? "\n" : "", strait_error_message());
+    st = errors.length > 0 ? error_set(STRAIT_ERR_CONFIG, "%s", text_string(&errors))
+                           : config_check(config);
+    text_free(&errors);
+    return st;
 }

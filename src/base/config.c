@@ -11,13 +11,8 @@ void config_defaults(struct strait_config *config)
     struct text why = { 0 };
 
     memset(config, 0, sizeof *config);
-    for (int i = 0; i < config_option_count; i++) {
-        const struct option *option = &config_options[i];
-
-        /* a default path stays as written: it is relative to where the job starts */
-        if (option->type == OPTION_PATH) option_set_string(option, config, option->fallback, &why);
-        else option_set_text(option, config, option->fallback, &why);
-    }
+    for (int i = 0; i < config_option_count; i++)
+        option_set_text(&config_options[i], config, config_options[i].fallback, &why);
     if (why.length > 0) abort(); /* a default out of its own bounds: a test walks the table */
     text_free(&why);
 }
@@ -104,33 +99,42 @@ void config_pack(const struct strait_config *config, struct text *out)
     }
 }
 
+/* One line of config_pack(): "kind line value". */
+static bool unpack_option(struct strait_config *config, int row, const char *line,
+                          struct text *why)
+{
+    int kind, at, used;
+
+    if (sscanf(line, "%d %d %n", &kind, &at, &used) != 2 || kind < FROM_DEFAULT || kind > FROM_SET)
+        return false;
+    config->origin[row].kind = (unsigned)kind;
+    config->origin[row].line = at;
+    return option_set_text(&config_options[row], config, line + used, why);
+}
+
 strait_status config_unpack(struct strait_config *config, const char *packed)
 {
     char line[CONFIG_TEXT_BYTES + 64];
     struct text why = { 0 };
-    strait_status st = STRAIT_OK;
 
     config_defaults(config);
-    for (int i = -1; i < config_option_count; i++) {
+    for (int row = -1; row < config_option_count; row++) {
         const char *end = strchr(packed, '\n');
-        int kind, at, used;
 
-        if (end == NULL) return error_set(STRAIT_ERR_FORMAT, "configuration from rank 0: cut short");
+        if (end == NULL)
+            return error_set(STRAIT_ERR_FORMAT, "configuration from rank 0: cut short");
         snprintf(line, sizeof line, "%.*s", (int)(end - packed), packed);
         packed = end + 1;
-        if (i < 0) {
+        if (row < 0) {
             snprintf(config->file, sizeof config->file, "%.*s", CONFIG_TEXT_BYTES - 1, line);
-        } else if (sscanf(line, "%d %d %n", &kind, &at, &used) == 2 && kind >= FROM_DEFAULT &&
-                   kind <= FROM_SET && option_set_text(&config_options[i], config, line + used, &why)) {
-            config->origin[i].kind = (unsigned)kind;
-            config->origin[i].line = at;
-        } else if (st == STRAIT_OK) {
-            st = error_set(STRAIT_ERR_FORMAT, "configuration from rank 0: %s: %s %s",
-                           config_options[i].key, line, text_string(&why));
+        } else if (!unpack_option(config, row, line, &why)) {
+            error_set(STRAIT_ERR_FORMAT, "configuration from rank 0: %s: '%s' %s",
+                      config_options[row].key, line, text_string(&why));
+            text_free(&why);
+            return STRAIT_ERR_FORMAT;
         }
     }
-    text_free(&why);
-    return st;
+    return STRAIT_OK;
 }
 
 strait_status strait_config_create(strait_config **out)

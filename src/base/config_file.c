@@ -3,12 +3,14 @@
  *
  * All errors of a file are found before any is reported, and a file with errors
  * changes nothing. */
-#include <errno.h>
 #include <libconfig.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
+#include "base/file.h"
+
+enum { CONFIG_FILE_LIMIT = 1 << 20 };
 
 struct reading {
     struct strait_config config; /* becomes the caller's when no error was found */
@@ -144,33 +146,38 @@ strait_status config_load(struct strait_config *config, const char *path)
 {
     struct reading r = { .config = *config, .path = path };
     config_t parsed;
-    FILE *file = fopen(path, "r");
-    strait_status st = STRAIT_OK;
+    char *content = NULL;
+    size_t bytes;
+    strait_status st;
 
     config_init(&parsed);
-    if (file == NULL) {
-        st = error_set(STRAIT_ERR_CONFIG, "%s: cannot read the configuration: %s", path,
-                       strerror(errno));
-        goto done;
-    }
     if (strlen(path) >= CONFIG_TEXT_BYTES) {
         st = error_set(STRAIT_ERR_CONFIG, "%s: the path is too long", path);
         goto done;
     }
-    if (config_read(&parsed, file) != CONFIG_TRUE) {
+    if (file_read(path, CONFIG_FILE_LIMIT, &content, &bytes) != STRAIT_OK) {
+        st = error_set(STRAIT_ERR_CONFIG, "cannot read the configuration: %s",
+                       strait_error_message());
+        goto done;
+    }
+    if (strlen(content) != bytes) {
+        st = error_set(STRAIT_ERR_CONFIG, "%s:1: a binary file; allowed: groups as in "
+                       "docs/configuration.md", path);
+        goto done;
+    }
+    if (config_read_string(&parsed, content) != CONFIG_TRUE) {
         st = error_set(STRAIT_ERR_CONFIG, "%s:%d: %s; allowed: groups as in docs/configuration.md",
                        path, config_error_line(&parsed), config_error_text(&parsed));
         goto done;
     }
     read_all(&r, config_root_setting(&parsed));
-    if (r.errors.length > 0) {
-        st = error_set(STRAIT_ERR_CONFIG, "%s", text_string(&r.errors));
-        goto done;
-    }
+    st = r.errors.length > 0 ? error_set(STRAIT_ERR_CONFIG, "%s", text_string(&r.errors))
+                             : STRAIT_OK;
+    if (st != STRAIT_OK) goto done;
     strcpy(r.config.file, path);
     *config = r.config;
 done:
-    if (file != NULL) fclose(file);
+    free(content);
     config_destroy(&parsed);
     text_free(&r.errors);
     return st;

@@ -90,7 +90,7 @@ bool option_set_string(const struct option *option, struct strait_config *config
     if (strlen(value) >= CONFIG_TEXT_BYTES) return refuse_type(option, why, "so long a string");
     for (const char *p = value; *p != '\0'; p++)
         if (iscntrl((unsigned char)*p) || *p == '"' || *p == '\\')
-            return refuse_type(option, why, "a string with a quote, backslash or control character");
+            return refuse_type(option, why, "a quote, backslash or control character");
     strcpy(option_value(option, config), value);
     return true;
 }

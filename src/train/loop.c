@@ -83,7 +83,8 @@ static strait_status build(struct trainer *t)
     strait_status st;
 
     set_blas_threads((int)c->train.threads);
-    t->steps_per_epoch = sampler_steps(t->data.train.count, (size_t)c->train.batch, t->cluster->size);
+    t->steps_per_epoch =
+        sampler_steps(t->data.train.count, (size_t)c->train.batch, t->cluster->size);
     steps = t->steps_per_epoch * (size_t)c->train.epochs;
     if ((st = mlp_open(&t->model, t->data.train.features, &c->model.hidden, t->data.train.classes,
                        batch, (uint64_t)c->run.seed)))

@@ -132,8 +132,8 @@ void mlp_forward(struct mlp *m, const float *x, size_t n)
         size_t width = m->width[l + 1];
         float *output = m->outputs[l];
 
-        product(CblasNoTrans, CblasNoTrans, n, width, m->width[l], input, m->parameters[2 * l].value,
-                output);
+        product(CblasNoTrans, CblasNoTrans, n, width, m->width[l], input,
+                m->parameters[2 * l].value, output);
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j < width; j++) {
                 float v = output[i * width + j] + bias[j];

@@ -204,8 +204,8 @@ static void print_table(const struct report *r, const struct record *records)
         host = length > host ? length : host;
     }
     printf("\n%4s  %-*s  %-6s  %9s  %7s  %7s  %7s  %7s  %7s  %9s  %9s  %6s\n", "rank", host, "host",
-           "device", "samples/s", "step", "step", "compute", "enc+dec", "exposed", "within", "between",
-           "ratio");
+           "device", "samples/s", "step", "step", "compute", "enc+dec", "exposed", "within",
+           "between", "ratio");
     printf("%4s  %-*s  %-6s  %9s  %7s  %7s  %7s  %7s  %7s  %9s  %9s  %6s\n", "", host, "", "", "",
            "med ms", "p95 ms", "ms/step", "ms/step", "ms/step", "MB sent", "MB sent", "");
     for (int rank = 0; rank < r->cluster->size; rank++) {

@@ -8,7 +8,7 @@
 
 #include "train/report.h"
 
-/* Differences below this share of the own time are noise. */
+/* Differences below this share of a step are noise. */
 static const double noticeable = 0.05;
 
 static double own_s(const struct record *r)
@@ -24,7 +24,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The median over the ranks of `value`. */
-static double median(const struct record *records, int ranks, double (*value)(const struct record *))
+static double median(const struct record *records, int ranks,
+                     double (*value)(const struct record *))
 {
     double *sorted = malloc((size_t)ranks * sizeof *sorted), middle = 0;
 
@@ -56,7 +57,7 @@ void verdict_slowest(const struct record *records, const struct cluster *cluster
                   "%.2f ms: ",
              slowest, cluster_host(cluster, slowest), record_ms(r, own_s(r)), record_ms(r, usual));
     if (cluster->size == 1) text_add(out, "it is the only rank");
-    else if (excess < noticeable * usual) text_add(out, "no rank is markedly slower");
+    else if (excess < noticeable * r->step_s) text_add(out, "no rank is markedly slower");
     else if (codec_excess > excess / 2)
         text_add(out, "its encoding and decoding take longer and compete with its compute");
     else text_add(out, "its compute takes longer (a slower or busier processor)");

@@ -329,7 +329,8 @@ static void ucx_describe(struct transport *t, int peer, struct text *out)
     if (stream == NULL) return;
     ucp_ep_print_info(u->endpoints[peer].ep, stream);
     fclose(stream);
-    for (char *line = strtok_r(print, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(print, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
         char lane[64];
 
         if (strstr(line, "lane[") == NULL || strstr(line, "]:") == NULL) continue;

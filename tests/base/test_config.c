@@ -112,7 +112,7 @@ static void a_missing_file_is_an_error(void **state)
     (void)state;
     config_defaults(&config);
     assert_int_equal(config_load(&config, "no/such/file.conf"), STRAIT_ERR_CONFIG);
-    assert_contains(strait_error_message(), "no/such/file.conf: cannot read");
+    assert_contains(strait_error_message(), "cannot read the configuration: no/such/file.conf");
 }
 
 static void a_path_is_relative_to_its_file(void **state)

@@ -47,7 +47,7 @@ check() {
     "$@" >out 2>&1 </dev/null
     got=$?
     [ $got -eq "$code" ] || echo "exit $got, expected $code" >>out
-    [ $got -eq "$code" ] && grep -qF -e "$pattern" out
+    [ $got -eq "$code" ] && { [ -z "$pattern" ] || grep -qF -e "$pattern" out; }
     ok "$name"
 }
 

@@ -47,7 +47,7 @@ static void open_job(struct job *job, const char *codec, const char *schedule,
     ranks_must(strait_open(&job->ctx, config, MPI_COMM_WORLD), "open");
     strait_config_destroy(config);
     for (int t = 0; t < TENSORS; t++) {
-        char name[16];
+        char name[32];
         strait_tensor tensor = { .name = name, .ndim = 1, .shape = { elements[t] } };
 
         snprintf(name, sizeof name, "tensor%d", t);
