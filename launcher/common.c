@@ -15,7 +15,8 @@ static int from_environment(const char *const *names, int otherwise)
 
 bool speaks(void)
 {
-    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", NULL };
+    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID",
+                                         NULL };
 
     return from_environment(names, 0) == 0;
 }

@@ -53,7 +53,8 @@ static void a_file_goes_over_defaults(void **state)
     struct strait_config config;
 
     (void)state;
-    assert_ok(read_text(&config, "comm = { codec = \"topk\"; topk_ratio = 1;\n"
+    assert_ok(read_text(&config,
+                        "comm = { codec = \"topk\"; topk_ratio = 1;\n"
                                  "  error_feedback = false; };\n"
                                  "model = { hidden = [64, 32]; };\nrun = { seed = 12345678901L; };"));
     assert_string_equal(config.comm.codec, "topk");

@@ -21,7 +21,8 @@ struct simulation *simulation_new(const struct codec *codec, const struct codec_
 {
     struct simulation *s = calloc(1, sizeof *s);
 
-    *s = (struct simulation){ .codec = codec, .settings = *settings, .n = elements, .ranks = ranks };
+    *s = (struct simulation){ .codec = codec, .settings = *settings, .n = elements,
+                              .ranks = ranks };
     s->residual = calloc((size_t)ranks, sizeof *s->residual);
     for (int r = 0; r < ranks; r++) s->residual[r] = calloc(elements, sizeof(float));
     s->owner_residual = calloc(elements, sizeof(float));

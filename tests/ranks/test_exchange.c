@@ -166,7 +166,8 @@ static uint64_t due_bytes(const struct codec *codec, size_t n)
     uint64_t bytes = 0;
 
     for (int c = 0; c < ranks_size; c++) {
-        size_t chunk = n * ((size_t)c + 1) / (size_t)ranks_size - n * (size_t)c / (size_t)ranks_size;
+        size_t begin = n * (size_t)c / (size_t)ranks_size;
+        size_t chunk = n * ((size_t)c + 1) / (size_t)ranks_size - begin;
         uint64_t payload = PAYLOAD_HEADER_BYTES + codec_shape(codec, &settings, chunk).wire_bytes;
 
         if (chunk > 0) bytes += c == ranks_rank ? payload * (uint64_t)(ranks_size - 1) : payload;
