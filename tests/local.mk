@@ -43,4 +43,4 @@ test_scripts = \
 	tests/cli/usage.sh tests/cli/config.sh tests/cli/train.sh tests/cli/broken.sh \
 	tests/lint/layers.sh tests/lint/interface.sh
 TESTS += $(test_scripts)
-EXTRA_DIST += $(test_scripts) tests/lib/tap.sh tests/lib/lsan.supp tests/lib/unit.h
+EXTRA_DIST += $(test_scripts) tests/lib/tap.sh tests/lib/unit.h

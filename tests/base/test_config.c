@@ -56,7 +56,8 @@ static void a_file_goes_over_defaults(void **state)
     assert_ok(read_text(&config,
                         "comm = { codec = \"topk\"; topk_ratio = 1;\n"
                                  "  error_feedback = false; };\n"
-                                 "model = { hidden = [64, 32]; };\nrun = { seed = 12345678901L; };"));
+                                 "model = { hidden = [64, 32]; };\n"
+                        "run = { seed = 12345678901L; };"));
     assert_string_equal(config.comm.codec, "topk");
     assert_true(config.comm.topk_ratio == 1.0);
     assert_false(config.comm.error_feedback);
@@ -75,7 +76,8 @@ static void all_errors_come_at_once_with_lines(void **state)
     config_defaults(&before);
     assert_int_equal(read_text(&config, "comm = {\n  codek = \"int8\";\n  block = 4;\n"
                                         "  schedule = \"ring-a\";\n  check_every = 1.5;\n};\n"
-                                        "train = { lr = \"high\"; };\nmodel = { hidden = [0]; };\n"),
+                                        "train = { lr = \"high\"; };\n"
+                                        "model = { hidden = [0]; };\n"),
                      STRAIT_ERR_CONFIG);
     message = strait_error_message();
     assert_contains(message, ".conf:2: comm.codek: unknown key; did you mean comm.codec?");
