@@ -1,5 +1,5 @@
 dist_man_MANS = docs/strait.1
-EXTRA_DIST += docs/architecture.md docs/configuration.md docs/dependencies.md \
+EXTRA_DIST += docs/architecture.md docs/configuration.md docs/convergence.md docs/dependencies.md \
 	docs/metrics.md docs/wire-format.md
 
 # the page is the option table's own words; a test compares them

@@ -202,16 +202,22 @@ static strait_status finish_step(strait_context *ctx, bool *moved)
 static strait_status stalled(const strait_context *ctx)
 {
     const struct progress *p = &ctx->progress;
-    struct text who = { 0 };
+    struct text what = { 0 }, who = { 0 };
     int bucket = 0;
     strait_status st;
 
     while (bucket < p->started && p->finished[bucket]) bucket++;
-    if (p->checking) fingerprint_waiting(p->fingerprint, &who);
-    else p->exchanges[bucket].schedule->waiting(&p->exchanges[bucket], &who);
-    st = error_set(STRAIT_ERR_TIMEOUT, "step %u, bucket %d: nothing came for %.1f s; waiting for "
-                   "%s; look at that rank's log, or raise fault.timeout_s",
-                   p->step, bucket, clock_s() - p->moved_at, text_string(&who));
+    if (p->checking) {
+        text_add(&what, "the fingerprint check");
+        fingerprint_waiting(p->fingerprint, &who);
+    } else {
+        text_add(&what, "bucket %d", bucket);
+        p->exchanges[bucket].schedule->waiting(&p->exchanges[bucket], &who);
+    }
+    st = error_set(STRAIT_ERR_TIMEOUT, "step %u, %s: nothing came for %.1f s; waiting for %s; look "
+                   "at the logs of those ranks, or raise fault.timeout_s", p->step,
+                   text_string(&what), clock_s() - p->moved_at, text_string(&who));
+    text_free(&what);
     text_free(&who);
     return st;
 }
