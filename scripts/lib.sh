@@ -5,7 +5,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 
 packages="gcc make autoconf automake libtool pkg-config libopenmpi-dev openmpi-bin openssh-client
 libucx-dev libconfig-dev libhwloc-dev libxxhash-dev libcjson-dev libopenblas-dev"
-test_packages="g++ clang libcmocka-dev binutils procps util-linux python3 mandoc"
+test_packages="g++ clang xz-utils libcmocka-dev binutils procps util-linux python3 mandoc"
 
 say() { printf '\n== %s\n' "$*"; }
 
