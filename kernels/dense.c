@@ -42,12 +42,12 @@ static void dense_divide(float *x, size_t n, float by)
 }
 
 uint32_t fp32_encode(const float *restrict x, const float *residual_in,
-                            float *residual_out, size_t n, uint32_t param,
+                            float *residual_out, size_t n, const struct encoding *e,
                             uint8_t *restrict wire)
 {
     uint32_t largest = 0;
 
-    (void)residual_in, (void)residual_out, (void)param;
+    (void)residual_in, (void)residual_out, (void)e;
     for (size_t i = 0; i < n; i++) {
         largest = larger(largest, float_bits(x[i]) & 0x7fffffffu);
         lef32_put(wire + 4 * i, x[i]);
@@ -55,12 +55,12 @@ uint32_t fp32_encode(const float *restrict x, const float *residual_in,
     return largest;
 }
 
-bool fp32_decode(const uint8_t *restrict wire, size_t n, uint32_t param,
+bool fp32_decode(const uint8_t *restrict wire, size_t n, const struct encoding *e,
                         float *restrict out)
 {
     uint32_t largest = 0;
 
-    (void)param;
+    (void)e;
     for (size_t i = 0; i < n; i++) {
         out[i] = lef32_get(wire + 4 * i);
         largest = larger(largest, float_bits(out[i]) & 0x7fffffffu);
@@ -68,12 +68,12 @@ bool fp32_decode(const uint8_t *restrict wire, size_t n, uint32_t param,
     return largest < NONFINITE_BITS;
 }
 
-bool fp32_decode_add(const uint8_t *restrict wire, size_t n, uint32_t param,
+bool fp32_decode_add(const uint8_t *restrict wire, size_t n, const struct encoding *e,
                             float *restrict out)
 {
     uint32_t largest = 0;
 
-    (void)param;
+    (void)e;
     for (size_t i = 0; i < n; i++) {
         float v = lef32_get(wire + 4 * i);
 

@@ -54,13 +54,13 @@ static inline bool fp16_bad(uint16_t h)
 
 /* The same three loops for both formats. */
 #define HALF_KERNELS(name)                                                                 \
-    uint32_t name##_encode(const float *restrict x, const float *restrict residual_in,     \
-                                  float *restrict residual_out, size_t n, uint32_t param,  \
+    uint32_t name##_encode(const float *restrict x, const float *residual_in,     \
+                                  float *residual_out, size_t n, const struct encoding *e,  \
                                   uint8_t *restrict wire)                                  \
     {                                                                                      \
         uint32_t largest = 0;                                                              \
                                                                                            \
-        (void)param;                                                                       \
+        (void)e;                                                                       \
         for (size_t i = 0; i < n; i++) {                                                   \
             float v = x[i] + residual_in[i];                                               \
             uint32_t magnitude = float_bits(v) & 0x7fffffffu;                              \
@@ -72,12 +72,12 @@ static inline bool fp16_bad(uint16_t h)
         }                                                                                  \
         return largest;                                                                    \
     }                                                                                      \
-    bool name##_decode(const uint8_t *restrict wire, size_t n, uint32_t param,             \
+    bool name##_decode(const uint8_t *restrict wire, size_t n, const struct encoding *e,             \
                               float *restrict out)                                         \
     {                                                                                      \
         unsigned bad = 0;                                                                  \
                                                                                            \
-        (void)param;                                                                       \
+        (void)e;                                                                       \
         for (size_t i = 0; i < n; i++) {                                                   \
             uint16_t h = le16_get(wire + 2 * i);                                           \
                                                                                            \
@@ -86,12 +86,12 @@ static inline bool fp16_bad(uint16_t h)
         }                                                                                  \
         return bad == 0;                                                                   \
     }                                                                                      \
-    bool name##_decode_add(const uint8_t *restrict wire, size_t n, uint32_t param,         \
+    bool name##_decode_add(const uint8_t *restrict wire, size_t n, const struct encoding *e,         \
                                   float *restrict out)                                     \
     {                                                                                      \
         unsigned bad = 0;                                                                  \
                                                                                            \
-        (void)param;                                                                       \
+        (void)e;                                                                       \
         for (size_t i = 0; i < n; i++) {                                                   \
             uint16_t h = le16_get(wire + 2 * i);                                           \
                                                                                            \

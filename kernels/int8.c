@@ -34,7 +34,7 @@ static inline float round_even(float v)
     return (v + 12582912.0f) - 12582912.0f;
 }
 
-static uint32_t encode_block(const float *restrict x, const float *restrict residual_in,
+static uint32_t encode_block(const float *restrict x, const float *residual_in,
                              float *restrict v, size_t n, int8_t *restrict codes, uint8_t *scale_at)
 {
     uint32_t largest = 0;
@@ -63,8 +63,9 @@ static uint32_t encode_block(const float *restrict x, const float *restrict resi
 }
 
 uint32_t int8_encode(const float *x, const float *residual_in, float *residual_out,
-                            size_t n, uint32_t block, uint8_t *wire)
+                            size_t n, const struct encoding *e, uint8_t *wire)
 {
+    size_t block = e->param;
     int8_t *codes = (int8_t *)(wire + 4 * block_count(n, block));
     uint32_t largest = 0;
 
@@ -83,8 +84,9 @@ static inline bool bad_scale(float scale)
     return float_bits(scale) >= NONFINITE_BITS; /* negative ones have the top bit */
 }
 
-bool int8_decode(const uint8_t *wire, size_t n, uint32_t block, float *restrict out)
+bool int8_decode(const uint8_t *wire, size_t n, const struct encoding *e, float *restrict out)
 {
+    size_t block = e->param;
     const int8_t *codes = (const int8_t *)(wire + 4 * block_count(n, block));
     unsigned bad = 0;
 
@@ -101,8 +103,9 @@ bool int8_decode(const uint8_t *wire, size_t n, uint32_t block, float *restrict 
     return bad == 0;
 }
 
-bool int8_decode_add(const uint8_t *wire, size_t n, uint32_t block, float *restrict out)
+bool int8_decode_add(const uint8_t *wire, size_t n, const struct encoding *e, float *restrict out)
 {
+    size_t block = e->param;
     const int8_t *codes = (const int8_t *)(wire + 4 * block_count(n, block));
     unsigned bad = 0;
 

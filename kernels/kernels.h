@@ -15,16 +15,25 @@
 /* Magnitude bits of a float from here on are infinity or NaN. */
 #define NONFINITE_BITS 0x7f800000u
 
+/* How to encode: everything beside the values that the bytes depend on. Encoder and
+ * decoder must be given the same. */
+struct encoding {
+    uint32_t param;   /* the codec's number of the payload header: a block, or k */
+    uint32_t variant; /* the codec's variant of the payload header */
+    uint64_t key;     /* of the counter-based generator (base/random.h) */
+    uint64_t first;   /* the count at element 0 */
+};
+
 /* Encode v = x + residual_in (both n floats) to `wire`; residual_out = v - decoded(v).
- * The residuals must not overlap. `param` is the codec's number of the payload header.
- * Lossless codecs touch no residual. Returns the largest magnitude bits of v: from
- * NONFINITE_BITS on, the output means nothing. */
+ * residual_out is residual_in itself or does not overlap it. Lossless codecs touch no
+ * residual. Returns the largest magnitude bits of v: from NONFINITE_BITS on, the output
+ * means nothing. */
 typedef uint32_t encode_kernel(const float *x, const float *residual_in, float *residual_out,
-                               size_t n, uint32_t param, uint8_t *wire);
+                               size_t n, const struct encoding *e, uint8_t *wire);
 
 /* Decode n elements: `out = decoded` or `out += decoded`. False: `wire` holds what no
  * encoder writes; `out` means nothing then. */
-typedef bool decode_kernel(const uint8_t *wire, size_t n, uint32_t param, float *out);
+typedef bool decode_kernel(const uint8_t *wire, size_t n, const struct encoding *e, float *out);
 
 struct codec_kernels {
     encode_kernel *encode;

@@ -48,10 +48,11 @@ static uint32_t threshold_of(const float *v, size_t n, const uint32_t *first, ui
     return prefix << 9 | bin_of(histogram, ties);
 }
 
-uint32_t topk_encode(const float *restrict x, const float *restrict residual_in,
-                            float *restrict residual_out, size_t n, uint32_t k,
+uint32_t topk_encode(const float *restrict x, const float *residual_in,
+                            float *residual_out, size_t n, const struct encoding *e,
                             uint8_t *restrict wire)
 {
+    uint32_t k = e->param;
     uint32_t histogram[BINS] = { 0 }, largest = 0, threshold, ties, chosen = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -77,9 +78,9 @@ uint32_t topk_encode(const float *restrict x, const float *restrict residual_in,
     return largest;
 }
 
-bool topk_decode_add(const uint8_t *wire, size_t n, uint32_t k, float *restrict out)
+bool topk_decode_add(const uint8_t *wire, size_t n, const struct encoding *e, float *restrict out)
 {
-    uint32_t next = 0;
+    uint32_t k = e->param, next = 0;
 
     for (uint32_t j = 0; j < k; j++) {
         uint32_t index = le32_get(wire + 4 * (size_t)j);
@@ -93,8 +94,8 @@ bool topk_decode_add(const uint8_t *wire, size_t n, uint32_t k, float *restrict 
     return true;
 }
 
-bool topk_decode(const uint8_t *wire, size_t n, uint32_t k, float *restrict out)
+bool topk_decode(const uint8_t *wire, size_t n, const struct encoding *e, float *restrict out)
 {
     memset(out, 0, n * sizeof *out);
-    return topk_decode_add(wire, n, k, out);
+    return topk_decode_add(wire, n, e, out);
 }

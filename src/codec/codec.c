@@ -20,9 +20,14 @@ struct codec_shape codec_shape(const struct codec *codec, const struct codec_set
 {
     struct codec_shape shape = { .codec = codec, .elements = elements };
 
-    shape.param = codec->param(settings, elements);
-    shape.wire_bytes = codec->wire_bytes(elements, shape.param);
+    codec->lay_out(settings, &shape);
     return shape;
+}
+
+static struct encoding encoding_of(const struct codec_shape *shape, struct codec_draw draw)
+{
+    return (struct encoding){ .param = shape->param, .variant = shape->variant, .key = draw.key,
+                              .first = draw.first };
 }
 
 static const struct codec_kernels *row(const struct codec *codec, const struct kernels *kernels)
@@ -31,11 +36,12 @@ static const struct codec_kernels *row(const struct codec *codec, const struct k
 }
 
 strait_status codec_encode(const struct codec_shape *shape, const struct kernels *kernels,
-                           const float *x, const float *residual_in, float *residual_out,
-                           uint8_t *wire)
+                           struct codec_draw draw, const float *x, const float *residual_in,
+                           float *residual_out, uint8_t *wire)
 {
+    struct encoding e = encoding_of(shape, draw);
     uint32_t largest = row(shape->codec, kernels)->encode(x, residual_in, residual_out,
-                                                          shape->elements, shape->param, wire);
+                                                          shape->elements, &e, wire);
 
     if (largest >= NONFINITE_BITS)
         return error_set(STRAIT_ERR_NONFINITE, "%s: a value to encode is not finite",
@@ -44,16 +50,17 @@ strait_status codec_encode(const struct codec_shape *shape, const struct kernels
 }
 
 strait_status codec_decode(const struct codec_shape *shape, const struct kernels *kernels,
-                           const uint8_t *wire, size_t bytes, enum codec_decode_mode mode,
-                           float *out)
+                           struct codec_draw draw, const uint8_t *wire, size_t bytes,
+                           enum codec_decode_mode mode, float *out)
 {
+    struct encoding e = encoding_of(shape, draw);
     const struct codec_kernels *k = row(shape->codec, kernels);
     decode_kernel *decode = mode == DECODE_ADD ? k->decode_add : k->decode;
 
     if (bytes != shape->wire_bytes)
         return error_set(STRAIT_ERR_FORMAT, "%s: %zu elements take %zu bytes, not %zu",
                          shape->codec->name, shape->elements, shape->wire_bytes, bytes);
-    if (!decode(wire, shape->elements, shape->param, out))
+    if (!decode(wire, shape->elements, &e, out))
         return error_set(STRAIT_ERR_FORMAT, "%s: the payload holds what no encoder writes",
                          shape->codec->name);
     return STRAIT_OK;

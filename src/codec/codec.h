@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * codec.h - turn n floats into bytes of a size known in advance, and back.
  *
- * A codec is one row: a name, a number for the payload header, and how many bytes n
- * elements take. Its loops are the device's kernels. Codecs know nothing of ranks.
+ * A codec is one row: a name, a number for the payload header, and how n elements are
+ * laid out. Its loops are the device's kernels. Codecs know nothing of ranks.
  * Formats: docs/wire-format.md. To add one: CONTRIBUTING.md. */
 #ifndef STRAIT_CODEC_CODEC_H
 #define STRAIT_CODEC_CODEC_H
@@ -16,15 +16,24 @@ struct codec_settings {
     double topk_ratio; /* topk: share of the elements that is sent */
 };
 
+struct codec;
+
+/* One run of elements under one codec: all that sender and receiver know in advance. */
+struct codec_shape {
+    const struct codec *codec;
+    size_t elements;
+    uint32_t param;   /* into the payload header */
+    uint8_t variant;  /* into the payload header */
+    size_t wire_bytes;
+};
+
 struct codec {
     const char *name;
     uint8_t id;        /* in the payload header; never reused */
     bool lossy;        /* keeps a residual */
     size_t kernels;    /* offset of its row in struct kernels */
-    /* The number that goes into the payload header for n elements. */
-    uint32_t (*param)(const struct codec_settings *settings, size_t n);
-    /* Encoded bytes of n elements. */
-    size_t (*wire_bytes)(size_t n, uint32_t param);
+    /* Fill in param, variant and wire_bytes for shape->elements. */
+    void (*lay_out)(const struct codec_settings *settings, struct codec_shape *shape);
 };
 
 extern const struct codec codec_fp32, codec_bf16, codec_fp16, codec_int8, codec_topk;
@@ -35,30 +44,28 @@ extern const struct codec *const codec_table[];
 /* NULL when there is none of that name. */
 const struct codec *codec_find(const char *name);
 
-/* One chunk's encoding: the codec with its parameter for n elements. */
-struct codec_shape {
-    const struct codec *codec;
-    size_t elements;
-    uint32_t param;
-    size_t wire_bytes;
-};
-
 struct codec_shape codec_shape(const struct codec *codec, const struct codec_settings *settings,
                                size_t elements);
 
+/* Where a run of elements stands in the sequence of the counter-based generator, for the
+ * codecs that draw numbers. */
+struct codec_draw {
+    uint64_t key, first;
+};
+
 /* Encode x + residual_in to wire (shape->wire_bytes) and leave in residual_out what the
- * decoder will miss. The residuals are n floats each and must not overlap; a lossless
+ * decoder will miss. The residuals are n floats each, the same or apart; a lossless
  * codec takes NULL. STRAIT_ERR_NONFINITE: x + residual_in holds a NaN or infinity. */
 strait_status codec_encode(const struct codec_shape *shape, const struct kernels *kernels,
-                           const float *x, const float *residual_in, float *residual_out,
-                           uint8_t *wire);
+                           struct codec_draw draw, const float *x, const float *residual_in,
+                           float *residual_out, uint8_t *wire);
 
 enum codec_decode_mode { DECODE_WRITE, DECODE_ADD };
 
 /* Decode to (or add to) out, n floats. STRAIT_ERR_FORMAT: `bytes` is not the size that
  * the shape says, or the content is what no encoder writes. */
 strait_status codec_decode(const struct codec_shape *shape, const struct kernels *kernels,
-                           const uint8_t *wire, size_t bytes, enum codec_decode_mode mode,
-                           float *out);
+                           struct codec_draw draw, const uint8_t *wire, size_t bytes,
+                           enum codec_decode_mode mode, float *out);
 
 #endif

@@ -2,18 +2,15 @@
  * int8.c - one byte an element and one fp32 scale a block; the parameter is the block. */
 #include "codec/codec.h"
 
-static uint32_t block_of(const struct codec_settings *settings, size_t n)
+static void lay_out(const struct codec_settings *settings, struct codec_shape *shape)
 {
-    (void)n;
-    return settings->block;
-}
+    size_t blocks = (shape->elements + settings->block - 1) / settings->block;
 
-static size_t int8_bytes(size_t n, uint32_t block)
-{
-    return 4 * ((n + block - 1) / block) + n;
+    shape->param = settings->block;
+    shape->wire_bytes = 4 * blocks + shape->elements;
 }
 
 const struct codec codec_int8 = {
     .name = "int8", .id = 4, .lossy = true, .kernels = offsetof(struct kernels, int8),
-    .param = block_of, .wire_bytes = int8_bytes,
+    .lay_out = lay_out,
 };

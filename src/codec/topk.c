@@ -5,20 +5,15 @@
 #include "codec/codec.h"
 
 /* k depends on n and the ratio alone: every rank knows every size in advance. */
-static uint32_t k_of(const struct codec_settings *settings, size_t n)
+static void lay_out(const struct codec_settings *settings, struct codec_shape *shape)
 {
-    double k = ceil(settings->topk_ratio * (double)n);
+    double n = (double)shape->elements, k = ceil(settings->topk_ratio * n);
 
-    return k > (double)n ? (uint32_t)n : (uint32_t)k;
-}
-
-static size_t topk_bytes(size_t n, uint32_t k)
-{
-    (void)n;
-    return 8 * (size_t)k;
+    shape->param = (uint32_t)(k < n ? k : n);
+    shape->wire_bytes = 8 * (size_t)shape->param;
 }
 
 const struct codec codec_topk = {
     .name = "topk", .id = 5, .lossy = true, .kernels = offsetof(struct kernels, topk),
-    .param = k_of, .wire_bytes = topk_bytes,
+    .lay_out = lay_out,
 };

@@ -45,7 +45,7 @@ static strait_status lose_what_the_codec_loses(struct exchange *x)
     struct dense *d = x->state;
     const struct kernels *kernels = x->env->device->kernels;
     double begin = clock_s(), middle;
-    strait_status st = codec_encode(&shape, kernels, x->data, x->residual[0], x->residual[1],
+    strait_status st = codec_encode(&shape, kernels, (struct codec_draw){ 0 }, x->data, x->residual[0], x->residual[1],
                                     d->scratch);
 
     middle = clock_s();
@@ -54,7 +54,7 @@ static strait_status lose_what_the_codec_loses(struct exchange *x)
         return STRAIT_OK;
     }
     if (st == STRAIT_OK)
-        st = codec_decode(&shape, kernels, d->scratch, shape.wire_bytes, DECODE_WRITE, x->data);
+        st = codec_decode(&shape, kernels, (struct codec_draw){ 0 }, d->scratch, shape.wire_bytes, DECODE_WRITE, x->data);
     x->encode_s += middle - begin;
     x->decode_s += clock_s() - middle;
     return st;

@@ -177,7 +177,7 @@ static strait_status encode_payload(struct exchange *x, int owner, enum payload_
     strait_status st = STRAIT_ERR_NONFINITE;
 
     if (!poisoned)
-        st = codec_encode(shape, x->env->device->kernels, values, residual_in, residual_out,
+        st = codec_encode(shape, x->env->device->kernels, (struct codec_draw){ 0 }, values, residual_in, residual_out,
                           payload + PAYLOAD_HEADER_BYTES);
     header.poisoned = st == STRAIT_ERR_NONFINITE;
     payload_put(payload, &header);
@@ -267,7 +267,7 @@ static strait_status decode_payload(struct exchange *x, int owner, enum payload_
     strait_status st = payload_check(payload, bytes, &due, poisoned);
 
     if (st == STRAIT_OK && !*poisoned)
-        st = codec_decode(shape, x->env->device->kernels, payload + PAYLOAD_HEADER_BYTES,
+        st = codec_decode(shape, x->env->device->kernels, (struct codec_draw){ 0 }, payload + PAYLOAD_HEADER_BYTES,
                           bytes - PAYLOAD_HEADER_BYTES, mode, out);
     x->decode_s += clock_s() - begin;
     return st;

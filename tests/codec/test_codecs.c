@@ -67,12 +67,12 @@ static void for_all(void (*check)(const struct codec *codec, size_t n, int kind)
 
 static strait_status encode(struct trial *t)
 {
-    return codec_encode(&t->shape, &kernels_host, t->x, t->before, t->after, t->wire);
+    return codec_encode(&t->shape, &kernels_host, (struct codec_draw){ 0 }, t->x, t->before, t->after, t->wire);
 }
 
 static strait_status decode(struct trial *t, enum codec_decode_mode mode)
 {
-    return codec_decode(&t->shape, &kernels_host, t->wire, t->shape.wire_bytes, mode, t->out);
+    return codec_decode(&t->shape, &kernels_host, (struct codec_draw){ 0 }, t->wire, t->shape.wire_bytes, mode, t->out);
 }
 
 static void check_reference(const struct codec *codec, size_t n, int kind)
@@ -155,11 +155,11 @@ static void check_sizes(const struct codec *codec, size_t n, int kind)
     memset(t->wire, 0xa5, sizeof t->wire);
     assert_ok(encode(t));
     for (size_t i = bytes; i < bytes + 64; i++) assert_int_equal(t->wire[i], 0xa5);
-    assert_int_equal(codec_decode(&t->shape, &kernels_host, t->wire, bytes + 1, DECODE_WRITE,
+    assert_int_equal(codec_decode(&t->shape, &kernels_host, (struct codec_draw){ 0 }, t->wire, bytes + 1, DECODE_WRITE,
                                   t->out), STRAIT_ERR_FORMAT);
     assert_contains(strait_error_message(), "elements take");
     if (bytes > 0)
-        assert_int_equal(codec_decode(&t->shape, &kernels_host, t->wire, bytes - 1, DECODE_WRITE,
+        assert_int_equal(codec_decode(&t->shape, &kernels_host, (struct codec_draw){ 0 }, t->wire, bytes - 1, DECODE_WRITE,
                                       t->out), STRAIT_ERR_FORMAT);
     free(t);
 }

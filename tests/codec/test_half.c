@@ -25,7 +25,7 @@ static float decode_one(const struct format *f, uint16_t code, bool *good)
     float out;
 
     le16_put(wire, code);
-    *good = f->kernels->decode(wire, 1, 0, &out);
+    *good = f->kernels->decode(wire, 1, NULL, &out);
     return out;
 }
 
@@ -34,7 +34,7 @@ static uint16_t encode_one(const struct format *f, float v)
     uint8_t wire[2];
     float zero = 0, residual;
 
-    f->kernels->encode(&v, &zero, &residual, 1, 0, wire);
+    f->kernels->encode(&v, &zero, &residual, 1, NULL, wire);
     return le16_get(wire);
 }
 
