@@ -143,8 +143,9 @@ STRAIT_API strait_status strait_commit(strait_context *ctx);
  * STRAIT_ERR_USAGE: unknown id, or handed over already in this step. */
 STRAIT_API strait_status strait_grad_ready(strait_context *ctx, int id, float *grad);
 
-/* Wait until every gradient of the step holds the average over the ranks: the sum in
- * rank order divided by the number of ranks, as the codec conveys it.
+/* Wait until every gradient of the step holds the average over the ranks: their sum
+ * divided by the number of ranks, as the codec conveys it, the same bits on every rank.
+ * (sra and allgather sum in rank order, ring in the order of its ranks, dense in MPI's.)
  * STRAIT_SKIPPED: a gradient was not finite on some rank; all ranks get this status in
  * the same step, the gradients' contents are unspecified and residuals are as before.
  * STRAIT_ERR_NONFINITE: the same where comm.nonfinite = "stop".

@@ -48,8 +48,8 @@ struct strait_config {
     struct {
         const char *codec, *schedule, *transport, *nonfinite;
         double bucket_mb;
-        int64_t dense_below, block, check_every, warmup_steps;
-        double topk_ratio;
+        int64_t dense_below, block, check_every, warmup_steps, window;
+        double topk_ratio, slice_kb;
         bool error_feedback;
     } comm;
     struct { double timeout_s; } fault;

@@ -15,7 +15,7 @@ static const char *const formats[] = { "csv", "idx", NULL };
 static const char *const models[] = { "mlp", NULL };
 static const char *const optimizers[] = { "sgd", "adam", NULL };
 static const char *const codecs[] = { "fp32", "bf16", "fp16", "int8", "topk", NULL };
-static const char *const schedules[] = { "sra", "dense", NULL };
+static const char *const schedules[] = { "sra", "ring", "allgather", "dense", NULL };
 static const char *const transports[] = { "ucx", "mpi", NULL };
 static const char *const nonfinites[] = { "skip", "stop", NULL };
 static const char *const progresses[] = { "auto", "line", "plain", "off", NULL };
@@ -75,12 +75,17 @@ const struct option config_options[] = {
     CHOICE("comm.codec", "int8", codecs, comm.codec,
            "how gradients are encoded: docs/wire-format.md"),
     CHOICE("comm.schedule", "sra", schedules, comm.schedule,
-           "sra: payloads to the owner of each chunk and back; dense: the reference, "
+           "sra: payloads to the owner of each slice and back; ring: sums passed on from rank to "
+           "rank, encoded anew each time; allgather: all payloads to all; dense: the reference, "
            "MPI_Allreduce in fp32 after a local encode and decode"),
     CHOICE("comm.transport", "ucx", transports, comm.transport,
            "ucx: shared memory, TCP or RDMA as UCX finds; mpi: the fallback"),
     REAL("comm.bucket_mb", "MiB", "4", 0.001, 4096, comm.bucket_mb,
          "gradients exchanged together; a larger tensor has a bucket of its own"),
+    REAL("comm.slice_kb", "KiB", "256", 0.25, 1048576, comm.slice_kb,
+         "gradient that one message carries, before encoding; a tile has a slice per rank"),
+    INT("comm.window", "tiles", "4", 1, 1024, comm.window,
+        "tiles under way at once: more overlap, more memory"),
     INT("comm.dense_below", "elements", "1024", 0, LARGE, comm.dense_below,
         "tensors with fewer elements travel as fp32"),
     INT("comm.block", "elements", "256", 8, 65536, comm.block, "int8: elements that share a scale"),

@@ -74,6 +74,9 @@ strait_status engine_open(strait_context **out, const strait_config *config, MPI
         .cluster = ctx->cluster, .transport = ctx->transport, .device = &device_host,
         .settings = { .block = (uint32_t)config->comm.block,
                       .topk_ratio = config->comm.topk_ratio },
+        .slice = (size_t)(config->comm.slice_kb * 1024 / sizeof(float)),
+        .error_feedback = config->comm.error_feedback,
+        .may_skip = strcmp(config->comm.nonfinite, "skip") == 0,
         .comm = MPI_COMM_NULL,
     };
     if (MPI_Comm_dup(ctx->cluster->comm, &ctx->env.comm))
@@ -104,26 +107,57 @@ strait_status strait_register(strait_context *ctx, const strait_tensor *tensor, 
     return tensor_list_add(&ctx->tensors, tensor, id);
 }
 
+/* As many exchanges as the window allows and there are tiles for, each fit for any tile. */
+static strait_status open_window(strait_context *ctx)
+{
+    struct progress *p = &ctx->progress;
+    struct exchange each = { .env = &ctx->env, .widest_codec = codec_find(ctx->config.comm.codec),
+                             .schedule = p->buckets[0].schedule,
+                             .fp32_too = ctx->config.comm.warmup_steps > 0 };
+    int64_t tiles = 0;
+    strait_status st = STRAIT_OK;
+
+    for (int b = 0; b < ctx->plan.count; b++) {
+        const struct bucket *bucket = &p->buckets[b];
+
+        tiles += bucket->tiles;
+        each.fp32_too |= bucket->usual_codec == &codec_fp32;
+        if (bucket->tile > each.capacity) each.capacity = bucket->tile;
+    }
+    p->window_size = (int)(tiles < ctx->config.comm.window ? tiles : ctx->config.comm.window);
+    p->window = calloc((size_t)p->window_size, sizeof *p->window);
+    if (p->window == NULL) return error_memory("exchanges");
+    for (int i = 0; i < p->window_size && st == STRAIT_OK; i++) {
+        p->window[i] = each;
+        st = exchange_open(&p->window[i]);
+    }
+    return st;
+}
+
 static strait_status open_exchanges(strait_context *ctx)
 {
     struct progress *p = &ctx->progress;
     size_t count = (size_t)ctx->plan.count;
     strait_status st = STRAIT_OK;
 
-    p->exchanges = calloc(count, sizeof *p->exchanges);
-    p->finished = calloc(count, sizeof *p->finished);
+    p->buckets = calloc(count, sizeof *p->buckets);
     ctx->shared.handed = calloc(count, sizeof *ctx->shared.handed);
     ctx->shared.grads = calloc((size_t)ctx->tensors.count, sizeof *ctx->shared.grads);
-    if (p->exchanges == NULL || p->finished == NULL || ctx->shared.handed == NULL ||
-        ctx->shared.grads == NULL)
-        return error_memory("exchanges");
+    if (p->buckets == NULL || ctx->shared.handed == NULL || ctx->shared.grads == NULL)
+        return error_memory("buckets");
     for (int b = 0; b < ctx->plan.count && st == STRAIT_OK; b++) {
-        p->exchanges[b] = (struct exchange){
-            .env = &ctx->env, .schedule = schedule_find(ctx->config.comm.schedule), .bucket = b,
+        p->buckets[b] = (struct bucket){
+            .index = b, .schedule = schedule_find(ctx->config.comm.schedule),
             .elements = ctx->plan.buckets[b].elements, .usual_codec = ctx->plan.buckets[b].codec,
         };
-        st = exchange_open(&p->exchanges[b]);
+        st = bucket_open(&p->buckets[b], &ctx->env, ctx->plan.buckets[b].tensors);
     }
+    for (int id = 0; id < ctx->tensors.count && st == STRAIT_OK; id++) {
+        const struct tensor *tensor = &ctx->tensors.items[id];
+
+        p->buckets[tensor->bucket].view.parts[tensor->part].begin = tensor->offset;
+    }
+    if (st == STRAIT_OK) st = open_window(ctx);
     if (st == STRAIT_OK) st = fingerprint_open(&p->fingerprint, &ctx->env, ctx->plan.count);
     return st;
 }
@@ -247,11 +281,13 @@ static void free_exchanges(strait_context *ctx)
 {
     struct progress *p = &ctx->progress;
 
-    for (int b = 0; p->exchanges != NULL && b < ctx->plan.count; b++)
-        if (p->exchanges[b].env != NULL) exchange_close(&p->exchanges[b]);
+    for (int i = 0; p->window != NULL && i < p->window_size; i++)
+        if (p->window[i].env != NULL) exchange_close(&p->window[i]);
+    for (int b = 0; p->buckets != NULL && b < ctx->plan.count; b++)
+        bucket_close(&p->buckets[b], &ctx->env);
     fingerprint_close(p->fingerprint);
-    free(p->exchanges);
-    free(p->finished);
+    free(p->window);
+    free(p->buckets);
 }
 
 strait_status strait_close(strait_context *ctx)
@@ -304,8 +340,8 @@ strait_status strait_bucket(const strait_context *ctx, int bucket, strait_bucket
     plan = &ctx->plan.buckets[bucket];
     *out = (strait_bucket_info){ .elements = plan->elements, .tensors = plan->tensors,
                                  .codec = plan->codec->name,
-                                 .schedule = ctx->progress.exchanges[bucket].schedule->name };
-    memcpy(out->wire_bytes, ctx->progress.exchanges[bucket].wire_bytes, sizeof out->wire_bytes);
+                                 .schedule = ctx->progress.buckets[bucket].schedule->name };
+    memcpy(out->wire_bytes, ctx->progress.buckets[bucket].wire_bytes, sizeof out->wire_bytes);
     return STRAIT_OK;
 }
 

@@ -25,11 +25,15 @@ struct shared {
 
 /* Owned by the progress thread once it runs. */
 struct progress {
-    struct exchange *exchanges; /* by bucket */
+    struct bucket *buckets;     /* in plan order */
+    struct exchange *window;    /* tiles under way */
+    int window_size;
     struct fingerprint *fingerprint;
-    int started;                /* buckets of this step under way or done, in plan order */
-    bool *finished;             /* by bucket */
-    int finished_count;
+    int next_bucket;            /* whose next_tile is the first not yet started */
+    uint32_t next_tile;
+    uint32_t sequence;          /* tiles started since the beginning */
+    int busy;                   /* exchanges with a tile */
+    int finished;               /* buckets of this step that are done */
     bool checking;              /* the fingerprint is under way */
     uint32_t step;
     uint64_t skipped, checks;

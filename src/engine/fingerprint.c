@@ -57,7 +57,17 @@ void fingerprint_close(struct fingerprint *f)
     free(f);
 }
 
-void fingerprint_start(struct fingerprint *f, const struct exchange *exchanges, uint32_t step)
+static uint64_t hash_view(const struct view *view, uint64_t seed)
+{
+    for (int p = 0; p < view->count; p++) {
+        const struct view_part *part = &view->parts[p];
+
+        seed = hash_bytes(part->at, (part[1].begin - part->begin) * sizeof(float), seed);
+    }
+    return seed;
+}
+
+void fingerprint_start(struct fingerprint *f, const struct bucket *buckets, uint32_t step)
 {
     int ranks = f->env->cluster->size, rank = f->env->cluster->rank;
     /* the top bit keeps these tags apart from every payload's */
@@ -65,8 +75,7 @@ void fingerprint_start(struct fingerprint *f, const struct exchange *exchanges, 
 
     f->step = step;
     for (int b = 0; b < f->buckets; b++) {
-        const struct exchange *x = &exchanges[b];
-        uint64_t hash = hash_bytes(x->data, x->elements * sizeof(float), (uint64_t)b);
+        uint64_t hash = hash_view(&buckets[b].view, (uint64_t)b);
 
         f->all[rank * f->buckets + b] = hash;
         le64_put(f->sent + 8 * b, hash);

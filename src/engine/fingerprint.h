@@ -15,7 +15,7 @@ strait_status fingerprint_open(struct fingerprint **out, const struct exchange_e
 /* NULL is allowed. */
 void fingerprint_close(struct fingerprint *f);
 
-void fingerprint_start(struct fingerprint *f, const struct exchange *exchanges, uint32_t step);
+void fingerprint_start(struct fingerprint *f, const struct bucket *buckets, uint32_t step);
 /* *done: compared. STRAIT_ERR_DIVERGED names the bucket and the ranks. */
 strait_status fingerprint_progress(struct fingerprint *f, bool *moved, bool *done);
 void fingerprint_waiting(const struct fingerprint *f, struct text *out);

@@ -83,6 +83,7 @@ static void place_tensor(struct plan *plan, struct filling *filling, struct tens
     }
     tensor->bucket = filling->bucket;
     tensor->offset = bucket->elements;
+    tensor->part = bucket->tensors;
     bucket->elements += tensor->elements;
     bucket->tensors++;
 }

@@ -13,6 +13,7 @@ struct tensor {
     size_t shape[STRAIT_MAX_DIMS], elements;
     int bucket;      /* set by plan_build() */
     size_t offset;   /* of its first element in the bucket */
+    int part;        /* which of the bucket's tensors it is */
 };
 
 struct tensor_list {

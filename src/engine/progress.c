@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * progress.c - the progress thread: it packs whole buckets, starts their exchanges in
- * plan order, drives all that are under way, writes averages back, and ends the step.
+ * progress.c - the progress thread: it starts the tiles of whole buckets in plan order,
+ * drives those that are under way, and ends the step.
  *
  * It never blocks but in the transport's wait, and gives up when nothing has moved for
  * fault.timeout_s although a step is under way. */
@@ -16,7 +16,7 @@ enum { SPINS = 64, IDLE_WAIT_US = 1000000, ACTIVE_WAIT_US = 20000, MPI_WAIT_US =
 static int whole_buckets(strait_context *ctx, bool *stop)
 {
     struct progress *p = &ctx->progress;
-    int whole = p->started;
+    int whole = p->next_bucket;
 
     pthread_mutex_lock(&ctx->mutex);
     *stop = ctx->shared.stop;
@@ -27,90 +27,69 @@ static int whole_buckets(strait_context *ctx, bool *stop)
     return whole;
 }
 
-/* The grads array is the caller's to write only before its bucket is whole and after the
- * step is done, so it is read here without the mutex. */
-static void pack(strait_context *ctx, int bucket)
+static void start_bucket(strait_context *ctx, struct bucket *b)
 {
-    struct exchange *x = &ctx->progress.exchanges[bucket];
-    double begin = clock_s();
-    uint32_t largest = 0;
-
-    for (int id = 0; id < ctx->tensors.count; id++) {
-        const struct tensor *tensor = &ctx->tensors.items[id];
-        uint32_t here;
-
-        if (tensor->bucket != bucket) continue;
-        here = ctx->env.device->kernels->pack(x->data + tensor->offset, ctx->shared.grads[id],
-                                              tensor->elements);
-        largest = here > largest ? here : largest;
-    }
-    x->poisoned = largest >= NONFINITE_BITS;
-    x->encode_s += clock_s() - begin;
-}
-
-static void unpack(strait_context *ctx, int bucket)
-{
-    struct exchange *x = &ctx->progress.exchanges[bucket];
-    double begin = clock_s();
-
-    for (int id = 0; id < ctx->tensors.count; id++) {
-        const struct tensor *tensor = &ctx->tensors.items[id];
-
-        if (tensor->bucket == bucket)
-            memcpy(ctx->shared.grads[id], x->data + tensor->offset,
-                   tensor->elements * sizeof(float));
-    }
-    x->decode_s += clock_s() - begin;
-}
-
-static strait_status start_bucket(strait_context *ctx, int bucket)
-{
-    struct exchange *x = &ctx->progress.exchanges[bucket];
     bool warming_up = ctx->progress.step < (uint64_t)ctx->config.comm.warmup_steps;
 
-    x->step = ctx->progress.step;
-    x->codec = warming_up ? &codec_fp32 : x->usual_codec;
-    pack(ctx, bucket);
-    return x->schedule->start(x);
+    b->step = ctx->progress.step;
+    b->codec = warming_up ? &codec_fp32 : b->usual_codec;
+    b->poisoned = false;
+    b->tiles_done = 0;
+    for (int id = 0; id < ctx->tensors.count; id++)
+        if (ctx->tensors.items[id].bucket == b->index)
+            b->view.parts[ctx->tensors.items[id].part].at = ctx->shared.grads[id];
 }
 
-static strait_status start_whole_buckets(strait_context *ctx, bool *moved, bool *stop)
+/* Give free exchanges the next tiles, in plan order, as far as buckets are whole. The
+ * grads array is the caller's to write only before its bucket is whole and after the step
+ * is done, so it is read without the mutex. */
+static strait_status start_tiles(strait_context *ctx, bool *moved, bool *stop)
 {
     struct progress *p = &ctx->progress;
     int whole = whole_buckets(ctx, stop);
     strait_status st = STRAIT_OK;
 
-    while (p->started < whole && st == STRAIT_OK) {
-        st = start_bucket(ctx, p->started++);
+    for (int i = 0; i < p->window_size && p->next_bucket < whole && st == STRAIT_OK; i++) {
+        struct bucket *b = &p->buckets[p->next_bucket];
+
+        if (p->window[i].bucket != NULL) continue;
+        if (p->next_tile == 0) start_bucket(ctx, b);
+        st = exchange_start(&p->window[i], b, p->next_tile++, p->sequence++);
+        p->busy++;
+        if (p->next_tile == (uint32_t)b->tiles) {
+            p->next_bucket++;
+            p->next_tile = 0;
+        }
         *moved = true;
     }
     return st;
 }
 
-static strait_status drive_exchanges(strait_context *ctx, bool *moved)
+static strait_status drive_tiles(strait_context *ctx, bool *moved)
 {
     struct progress *p = &ctx->progress;
 
-    for (int b = 0; b < p->started; b++) {
-        struct exchange *x = &p->exchanges[b];
+    for (int i = 0; i < p->window_size; i++) {
+        struct exchange *x = &p->window[i];
         bool done = false;
         strait_status st;
 
-        if (p->finished[b]) continue;
+        if (x->bucket == NULL) continue;
         if ((st = x->schedule->progress(x, moved, &done))) return st;
         if (!done) continue;
-        if (!x->poisoned) unpack(ctx, b);
-        p->finished[b] = true;
-        p->finished_count++;
+        p->finished += ++x->bucket->tiles_done == x->bucket->tiles;
+        x->bucket = NULL;
+        p->busy--;
+        *moved = true;
     }
     return STRAIT_OK;
 }
 
-/* All ranks have every exchange's verdict, so they agree here without a word. */
+/* All ranks have every bucket's verdict, so they agree here without a word. */
 static bool step_is_poisoned(const strait_context *ctx)
 {
     for (int b = 0; b < ctx->plan.count; b++)
-        if (ctx->progress.exchanges[b].poisoned) return true;
+        if (ctx->progress.buckets[b].poisoned) return true;
     return false;
 }
 
@@ -124,12 +103,13 @@ static void publish_statistics(strait_context *ctx)
     s->raw_bytes = old.raw_bytes;
     s->dense_bytes = old.dense_bytes;
     for (int b = 0; b < ctx->plan.count; b++) {
-        const struct exchange *x = &p->exchanges[b];
-        size_t n = x->elements, own = chunk_begin(n, ctx->cluster->size, ctx->cluster->rank + 1) -
-                                      chunk_begin(n, ctx->cluster->size, ctx->cluster->rank);
+        const struct bucket *x = &p->buckets[b];
+        size_t n = x->elements;
+        int ranks = ctx->cluster->size, rank = ctx->cluster->rank;
+        size_t own = slice_begin(n, ranks, rank + 1) - slice_begin(n, ranks, rank);
 
         s->raw_bytes += 4 * n;
-        s->dense_bytes += 4 * (n - own + own * (size_t)(ctx->cluster->size - 1));
+        s->dense_bytes += 4 * (n - own + own * (size_t)(ranks - 1));
         s->encode_s += x->encode_s;
         s->decode_s += x->decode_s;
         for (int c = 0; c < STRAIT_PEER_CLASSES; c++) s->wire_bytes[c] += x->wire_bytes[c];
@@ -156,11 +136,10 @@ static strait_status end_step(strait_context *ctx)
     strait_status st = step_is_poisoned(ctx) ? skip_or_stop(ctx) : STRAIT_OK;
 
     if (st > STRAIT_SKIPPED) return st;
-    if (st == STRAIT_OK && ctx->config.comm.error_feedback)
-        for (int b = 0; b < ctx->plan.count; b++) exchange_commit(&p->exchanges[b]);
+    if (st == STRAIT_OK)
+        for (int b = 0; b < ctx->plan.count; b++) bucket_commit(&p->buckets[b]);
     p->step++;
-    p->started = p->finished_count = 0;
-    memset(p->finished, 0, (size_t)ctx->plan.count * sizeof *p->finished);
+    p->next_bucket = p->finished = 0;
     p->checking = false;
     pthread_mutex_lock(&ctx->mutex);
     publish_statistics(ctx);
@@ -187,7 +166,7 @@ static strait_status finish_step(strait_context *ctx, bool *moved)
     strait_status st;
 
     if (!p->checking && check_is_due(ctx)) {
-        fingerprint_start(p->fingerprint, p->exchanges, p->step);
+        fingerprint_start(p->fingerprint, p->buckets, p->step);
         p->checking = true;
     }
     if (p->checking) {
@@ -199,20 +178,33 @@ static strait_status finish_step(strait_context *ctx, bool *moved)
     return end_step(ctx);
 }
 
+/* NULL: none is under way. */
+static const struct exchange *oldest_tile(const struct progress *p)
+{
+    const struct exchange *oldest = NULL;
+
+    for (int i = 0; i < p->window_size; i++) {
+        const struct exchange *x = &p->window[i];
+
+        if (x->bucket == NULL) continue;
+        if (oldest == NULL || (int32_t)(x->sequence - oldest->sequence) < 0) oldest = x;
+    }
+    return oldest;
+}
+
 static strait_status stalled(const strait_context *ctx)
 {
     const struct progress *p = &ctx->progress;
+    const struct exchange *oldest = oldest_tile(p);
     struct text what = { 0 }, who = { 0 };
-    int bucket = 0;
     strait_status st;
 
-    while (bucket < p->started && p->finished[bucket]) bucket++;
-    if (p->checking) {
+    if (oldest == NULL) {
         text_add(&what, "the fingerprint check");
         fingerprint_waiting(p->fingerprint, &who);
     } else {
-        text_add(&what, "bucket %d", bucket);
-        p->exchanges[bucket].schedule->waiting(&p->exchanges[bucket], &who);
+        text_add(&what, "bucket %d", oldest->bucket->index);
+        oldest->schedule->waiting(oldest, &who);
     }
     st = error_set(STRAIT_ERR_TIMEOUT, "step %u, %s: nothing came for %.1f s; waiting for %s; look "
                    "at the logs of those ranks, or raise fault.timeout_s", p->step,
@@ -227,16 +219,16 @@ static bool waits_for_peers(const strait_context *ctx)
 {
     const struct progress *p = &ctx->progress;
 
-    return p->finished_count < p->started || p->checking;
+    return p->busy > 0 || p->checking;
 }
 
 static strait_status turn(strait_context *ctx, bool *moved, bool *stop)
 {
     struct progress *p = &ctx->progress;
-    strait_status st = start_whole_buckets(ctx, moved, stop);
+    strait_status st = start_tiles(ctx, moved, stop);
 
-    if (st == STRAIT_OK && p->finished_count < p->started) st = drive_exchanges(ctx, moved);
-    if (st == STRAIT_OK && p->started > 0 && p->finished_count == ctx->plan.count)
+    if (st == STRAIT_OK && p->busy > 0) st = drive_tiles(ctx, moved);
+    if (st == STRAIT_OK && p->finished == ctx->plan.count)
         st = finish_step(ctx, moved);
     if (ctx->transport->ops->progress(ctx->transport)) *moved = true;
     if (*moved || !waits_for_peers(ctx)) p->moved_at = clock_s();
@@ -247,7 +239,7 @@ static strait_status turn(strait_context *ctx, bool *moved, bool *stop)
 
 static void sleep_until_needed(strait_context *ctx)
 {
-    bool uses_mpi = ctx->progress.exchanges[0].schedule->uses_mpi;
+    bool uses_mpi = ctx->progress.window[0].schedule->uses_mpi;
     long timeout_us = uses_mpi ? MPI_WAIT_US : ACTIVE_WAIT_US;
     uint64_t wakes;
 
@@ -258,8 +250,9 @@ static void sleep_until_needed(strait_context *ctx)
 
 static void give_up(strait_context *ctx, strait_status st)
 {
-    for (int b = 0; b < ctx->progress.started; b++)
-        ctx->progress.exchanges[b].schedule->cancel(&ctx->progress.exchanges[b]);
+    for (int i = 0; i < ctx->progress.window_size; i++)
+        if (ctx->progress.window[i].bucket != NULL)
+            ctx->progress.window[i].schedule->cancel(&ctx->progress.window[i]);
     fingerprint_cancel(ctx->progress.fingerprint);
     pthread_mutex_lock(&ctx->mutex);
     ctx->shared.result = st;

@@ -6,21 +6,28 @@
  * sum itself crosses the network uncompressed. MPI does not say what it sends: the bytes
  * counted are those of a ring, 2(N-1)/N * 4n. A value that is not finite travels in the
  * data and is found in the sum, which is the same on all ranks. */
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/clock.h"
-#include "schedule/schedule.h"
+#include "schedule/message.h"
 
 struct dense {
     MPI_Request request;
-    uint8_t *scratch; /* one encoded bucket */
+    float *data;        /* the tile */
+    uint8_t *encoded;   /* the tile, as a message */
+    struct slice whole; /* the tile */
 };
 
-static size_t dense_owned(const struct exchange *x)
+static int dense_slices(const struct cluster *c)
 {
-    (void)x;
+    (void)c;
+    return 1;
+}
+
+static size_t dense_owned(const struct cluster *c, size_t n)
+{
+    (void)c, (void)n;
     return 0;
 }
 
@@ -30,33 +37,25 @@ static strait_status dense_open(struct exchange *x)
 
     if ((x->state = d) == NULL) return error_memory("an exchange");
     d->request = MPI_REQUEST_NULL;
-    if (x->elements > INT_MAX)
-        return error_set(STRAIT_ERR_USAGE, "a bucket of %zu elements is too large for MPI",
-                         x->elements);
-    if (!x->usual_codec->lossy) return STRAIT_OK;
-    d->scratch = malloc(codec_shape(x->usual_codec, &x->env->settings, x->elements).wire_bytes);
-    return d->scratch != NULL ? STRAIT_OK : error_memory("an encoded bucket");
+    d->data = x->env->device->allocate(x->capacity * sizeof(float));
+    d->encoded = malloc(message_capacity(x, x->capacity));
+    return d->data != NULL && d->encoded != NULL ? STRAIT_OK : error_memory("a tile");
 }
 
-/* There and back: data becomes what the codec conveys of it. */
-static strait_status lose_what_the_codec_loses(struct exchange *x)
+/* There and back: data becomes what the codec conveys of the gradient. A gradient that is
+ * not finite, or overflows with its residual, tells the others as NaN in the sum. */
+static strait_status convey(struct exchange *x, const float *gradient)
 {
-    struct codec_shape shape = codec_shape(x->codec, &x->env->settings, x->elements);
     struct dense *d = x->state;
-    const struct kernels *kernels = x->env->device->kernels;
-    double begin = clock_s(), middle;
-    strait_status st = codec_encode(&shape, kernels, (struct codec_draw){ 0 }, x->data, x->residual[0], x->residual[1],
-                                    d->scratch);
+    bool poisoned = false;
+    size_t bytes;
+    strait_status st = message_encode(x, &d->whole, LEG_TO_OWNER, false, gradient, RESIDUAL_OWN,
+                                      d->encoded, &bytes);
 
-    middle = clock_s();
-    if (st == STRAIT_ERR_NONFINITE) { /* gradient plus residual overflows: tell the others */
-        x->data[0] = NAN;
-        return STRAIT_OK;
-    }
     if (st == STRAIT_OK)
-        st = codec_decode(&shape, kernels, (struct codec_draw){ 0 }, d->scratch, shape.wire_bytes, DECODE_WRITE, x->data);
-    x->encode_s += middle - begin;
-    x->decode_s += clock_s() - middle;
+        st = message_decode(x, &d->whole, LEG_TO_OWNER, x->env->cluster->rank, d->encoded, bytes,
+                            DECODE_WRITE, d->data, &poisoned);
+    if (poisoned) d->data[0] = NAN;
     return st;
 }
 
@@ -64,13 +63,17 @@ static strait_status dense_start(struct exchange *x)
 {
     struct dense *d = x->state;
     const struct cluster *c = x->env->cluster;
+    const float *gradient;
     strait_status st = STRAIT_OK;
 
-    if (x->codec->lossy && !x->poisoned) st = lose_what_the_codec_loses(x);
+    d->whole = slice_of(x, 1, 0);
+    gradient = slice_gradient(x, &d->whole);
+    if (x->bucket->codec->lossy) st = convey(x, gradient);
+    else memcpy(d->data, gradient, x->elements * sizeof *gradient);
     if (st != STRAIT_OK) return st;
-    x->wire_bytes[c->nodes > 1 ? STRAIT_BETWEEN_NODES : STRAIT_WITHIN_NODE] +=
+    x->bucket->wire_bytes[c->nodes > 1 ? STRAIT_BETWEEN_NODES : STRAIT_WITHIN_NODE] +=
         8 * x->elements * (uint64_t)(c->size - 1) / (uint64_t)c->size;
-    if (MPI_Iallreduce(MPI_IN_PLACE, x->data, (int)x->elements, MPI_FLOAT, MPI_SUM, x->env->comm,
+    if (MPI_Iallreduce(MPI_IN_PLACE, d->data, (int)x->elements, MPI_FLOAT, MPI_SUM, x->env->comm,
                        &d->request))
         return error_set(STRAIT_ERR_MPI, "MPI_Iallreduce could not start");
     return STRAIT_OK;
@@ -80,14 +83,17 @@ static strait_status dense_progress(struct exchange *x, bool *moved, bool *done)
 {
     struct dense *d = x->state;
     const struct kernels *kernels = x->env->device->kernels;
+    float *out = view_target(&x->bucket->view, x->begin, x->elements, x->scratch);
     int ended = 0;
 
     if (MPI_Test(&d->request, &ended, MPI_STATUS_IGNORE))
-        return error_set(STRAIT_ERR_MPI, "MPI_Iallreduce failed in step %u, bucket %d", x->step,
-                         x->bucket);
+        return error_set(STRAIT_ERR_MPI, "MPI_Iallreduce failed in step %u, bucket %d",
+                         x->bucket->step, x->bucket->index);
     if (!ended) return STRAIT_OK;
-    x->poisoned = kernels->largest(x->data, x->elements) >= NONFINITE_BITS;
-    kernels->divide(x->data, x->elements, (float)x->env->cluster->size);
+    x->bucket->poisoned |= kernels->largest(d->data, x->elements) >= NONFINITE_BITS;
+    kernels->divide(d->data, x->elements, (float)x->env->cluster->size);
+    memcpy(out, d->data, x->elements * sizeof *out);
+    view_written(&x->bucket->view, x->begin, x->elements, out);
     *moved = *done = true;
     return STRAIT_OK;
 }
@@ -104,7 +110,7 @@ static void dense_cancel(struct exchange *x)
 {
     struct dense *d = x->state;
 
-    if (d != NULL && d->request != MPI_REQUEST_NULL) x->data = NULL;
+    if (d != NULL && d->request != MPI_REQUEST_NULL) d->data = NULL;
 }
 
 static void dense_close(struct exchange *x)
@@ -112,13 +118,14 @@ static void dense_close(struct exchange *x)
     struct dense *d = x->state;
 
     if (d == NULL) return;
-    free(d->scratch);
+    x->env->device->release(d->data);
+    free(d->encoded);
     free(d);
     x->state = NULL;
 }
 
 const struct schedule schedule_dense = {
-    .name = "dense", .uses_mpi = true, .owned = dense_owned, .open = dense_open,
-    .start = dense_start, .progress = dense_progress, .waiting = dense_waiting,
-    .cancel = dense_cancel, .close = dense_close,
+    .name = "dense", .uses_mpi = true, .slices = dense_slices, .owned = dense_owned,
+    .open = dense_open, .start = dense_start, .progress = dense_progress,
+    .waiting = dense_waiting, .cancel = dense_cancel, .close = dense_close,
 };

@@ -1,4 +1,7 @@
 core_sources += \
 	src/schedule/schedule.c src/schedule/schedule.h \
+	src/schedule/bucket.c \
+	src/schedule/message.c src/schedule/message.h \
 	src/schedule/payload.c src/schedule/payload.h \
-	src/schedule/sra.c src/schedule/dense.c
+	src/schedule/view.c src/schedule/view.h \
+	src/schedule/allgather.c src/schedule/dense.c src/schedule/ring.c src/schedule/sra.c

@@ -18,9 +18,11 @@ void payload_put(uint8_t *to, const struct payload_header *header)
     to[7] = header->leg;
     le32_put(to + 8, header->step);
     le16_put(to + 12, header->bucket);
-    le16_put(to + 14, header->chunk);
-    le32_put(to + 16, header->elements);
-    le32_put(to + 20, header->param);
+    le16_put(to + 14, header->owner);
+    le32_put(to + 16, header->tile);
+    le32_put(to + 20, header->elements);
+    le32_put(to + 24, header->param);
+    le32_put(to + 28, header->variant);
 }
 
 static strait_status differs(const char *field, uint32_t got, uint32_t due)
@@ -43,12 +45,16 @@ strait_status payload_check(const uint8_t *message, size_t bytes,
         return differs("the step", le32_get(message + 8), due->step);
     if (le16_get(message + 12) != due->bucket)
         return differs("the bucket", le16_get(message + 12), due->bucket);
-    if (le16_get(message + 14) != due->chunk)
-        return differs("the chunk", le16_get(message + 14), due->chunk);
-    if (le32_get(message + 16) != due->elements)
-        return differs("the element count", le32_get(message + 16), due->elements);
-    if (le32_get(message + 20) != due->param)
-        return differs("the codec's parameter", le32_get(message + 20), due->param);
+    if (le16_get(message + 14) != due->owner)
+        return differs("the owner", le16_get(message + 14), due->owner);
+    if (le32_get(message + 16) != due->tile)
+        return differs("the tile", le32_get(message + 16), due->tile);
+    if (le32_get(message + 20) != due->elements)
+        return differs("the element count", le32_get(message + 20), due->elements);
+    if (le32_get(message + 24) != due->param)
+        return differs("the codec's parameter", le32_get(message + 24), due->param);
+    if (le32_get(message + 28) != due->variant)
+        return differs("the codec's variant", le32_get(message + 28), due->variant);
     *poisoned = message[6] & FLAG_POISONED;
     if (*poisoned && bytes != PAYLOAD_HEADER_BYTES)
         return error_set(STRAIT_ERR_FORMAT, "payload header: poisoned, yet a body follows");

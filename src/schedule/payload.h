@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * payload.h - the 24 bytes in front of every encoded chunk (docs/wire-format.md).
+ * payload.h - the 32 bytes in front of every encoded slice (docs/wire-format.md).
  *
  * They say what follows, so that a stale or foreign message is an error and never a
  * wrong gradient. A poisoned payload is the header alone: its sender holds a value that
@@ -9,21 +9,23 @@
 
 #include "codec/codec.h"
 
-#define PAYLOAD_HEADER_BYTES 24
-#define PAYLOAD_VERSION 1
+#define PAYLOAD_HEADER_BYTES 32
+#define PAYLOAD_VERSION 2
 
-/* Which leg of its journey a payload is on. */
-enum payload_leg { LEG_TO_OWNER = 0, LEG_FROM_OWNER = 1 };
+/* Which leg of its journey a payload is on. A ring numbers the hops of either. */
+enum payload_leg { LEG_TO_OWNER = 0, LEG_FROM_OWNER = 128 };
 
 struct payload_header {
     uint8_t codec;    /* struct codec's id */
     bool poisoned;
-    uint8_t leg;      /* enum payload_leg */
+    uint8_t leg;      /* enum payload_leg, plus the hop */
     uint32_t step;    /* counted from 0, modulo 2^32 */
     uint16_t bucket;
-    uint16_t chunk;   /* the rank that owns it */
+    uint16_t owner;   /* the rank that encodes the average */
+    uint32_t tile;    /* within the bucket */
     uint32_t elements;
     uint32_t param;   /* the codec's */
+    uint8_t variant;  /* the codec's */
 };
 
 /* Write PAYLOAD_HEADER_BYTES. */

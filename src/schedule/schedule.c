@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * schedule.c - the table of schedules and the buffers that every exchange has. */
+ * schedule.c - the table of schedules, and what every exchange has. */
 #include "schedule/schedule.h"
 
 #include <string.h>
 
-const struct schedule *const schedule_table[] = { &schedule_sra, &schedule_dense, NULL };
+const struct schedule *const schedule_table[] = {
+    &schedule_sra, &schedule_ring, &schedule_allgather, &schedule_dense, NULL,
+};
 
 const struct schedule *schedule_find(const char *name)
 {
@@ -16,18 +18,16 @@ const struct schedule *schedule_find(const char *name)
 strait_status exchange_open(struct exchange *x)
 {
     const struct device *device = x->env->device;
-    size_t owned = x->schedule->owned(x);
-    strait_status st = STRAIT_OK;
+    int slices = x->schedule->slices(x->env->cluster);
+    /* the largest slice of any tile up to the capacity */
+    size_t bytes = ((x->capacity + (size_t)slices - 1) / (size_t)slices) * sizeof(float);
 
-    x->codec = x->usual_codec;
-    x->data = device->allocate(x->elements * sizeof(float));
-    if (x->data == NULL) st = error_memory("a bucket");
-    for (int i = 0; i < 2 && x->usual_codec->lossy && st == STRAIT_OK; i++) {
-        x->residual[i] = device->allocate(x->elements * sizeof(float));
-        x->owner_residual[i] = device->allocate(owned * sizeof(float));
-        if (x->residual[i] == NULL || x->owner_residual[i] == NULL) st = error_memory("residuals");
-    }
-    return st == STRAIT_OK ? x->schedule->open(x) : st;
+    x->scratch = device->allocate(bytes);
+    x->zeros = device->allocate(bytes);
+    x->sink = device->allocate(bytes);
+    if (x->scratch == NULL || x->zeros == NULL || x->sink == NULL)
+        return error_memory("an exchange");
+    return x->schedule->open(x);
 }
 
 void exchange_close(struct exchange *x)
@@ -35,24 +35,19 @@ void exchange_close(struct exchange *x)
     const struct device *device = x->env->device;
 
     x->schedule->close(x);
-    device->release(x->data);
-    for (int i = 0; i < 2; i++) {
-        device->release(x->residual[i]);
-        device->release(x->owner_residual[i]);
-    }
+    device->release(x->scratch);
+    device->release(x->zeros);
+    device->release(x->sink);
 }
 
-static void swap(float *pair[2])
+strait_status exchange_start(struct exchange *x, struct bucket *bucket, uint32_t tile,
+                             uint32_t sequence)
 {
-    float *first = pair[0];
-
-    pair[0] = pair[1];
-    pair[1] = first;
-}
-
-void exchange_commit(struct exchange *x)
-{
-    if (!x->codec->lossy) return; /* a warm-up step in fp32 leaves residuals alone */
-    swap(x->residual);
-    swap(x->owner_residual);
+    x->bucket = bucket;
+    x->tile = tile;
+    x->sequence = sequence;
+    x->begin = bucket->tile * tile;
+    x->elements = bucket->elements - x->begin;
+    if (x->elements > bucket->tile) x->elements = bucket->tile;
+    return x->schedule->start(x);
 }

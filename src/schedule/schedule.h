@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * schedule.h - who sends which payload to whom, in what order.
  *
- * An exchange is one bucket's way through one step: packed gradients go in, the average
- * over all ranks comes out in the same place, the same bits on every rank. The engine
- * owns exchanges and drives them from its progress thread; a schedule never blocks. To
- * add one: a file and a row in schedule.c. */
+ * A bucket is cut into tiles. An exchange takes one tile through one step: gradients go
+ * in, the average over all ranks comes out in the same place, the same bits on every
+ * rank. The engine owns a few exchanges, the window, and gives each the next tile when it
+ * is free: so the stages of different tiles overlap, what is under way to one receiver is
+ * bounded by the window, and buffers are reused. A schedule never blocks.
+ * To add one: a file and a row in schedule.c. */
 #ifndef STRAIT_SCHEDULE_SCHEDULE_H
 #define STRAIT_SCHEDULE_SCHEDULE_H
 
 #include "codec/codec.h"
 #include "device/device.h"
+#include "schedule/payload.h"
+#include "schedule/view.h"
 #include "transport/transport.h"
 
 #define SCHEDULE_MAX_BUCKETS 65536
@@ -20,72 +24,102 @@ struct exchange_env {
     struct transport *transport;
     const struct device *device;
     struct codec_settings settings;
-    MPI_Comm comm; /* for schedules that use MPI's own collectives */
+    size_t slice;        /* elements of one rank's share of a tile */
+    bool error_feedback;
+    bool may_skip;       /* a step may be taken back: residuals need their old values */
+    MPI_Comm comm;       /* for schedules that use MPI's own collectives */
 };
 
 struct schedule;
 
-struct exchange {
-    /* set once */
-    const struct exchange_env *env;
+/* One bucket's state over all steps. */
+struct bucket {
+    int index;
+    size_t elements, tile; /* elements of a whole tile */
+    int tiles;
     const struct schedule *schedule;
     const struct codec *usual_codec; /* from the plan */
-    int bucket;
-    size_t elements;
-    float *data; /* packed gradients in, averages out */
-    /* What the codec failed to send: of this rank's gradient, and of the average of the
-     * chunk it owns. Row 0 is as of the last completed step; encoding writes row 1, and
-     * only exchange_commit() makes that the new truth. NULL for lossless codecs. */
+    struct view view;
+    /* What the codec failed to send: of this rank's gradient (by element), and of the
+     * averages that this rank encodes (tile after tile). Row 0 is as of the last completed
+     * step; encoding writes row 1, and only bucket_commit() makes that the new truth. One
+     * array in both rows where no step is taken back. NULL without error feedback. */
     float *residual[2], *owner_residual[2];
-    void *state; /* the schedule's own */
 
     /* set for every step */
     const struct codec *codec;
     uint32_t step;
-    bool poisoned; /* in: this rank's gradient is not finite; out: some rank's is not */
+    bool poisoned;  /* some rank's gradient is not finite: known on all ranks at the end */
+    int tiles_done;
 
     /* counted */
     uint64_t wire_bytes[STRAIT_PEER_CLASSES];
     double encode_s, decode_s;
 };
 
+struct exchange {
+    const struct exchange_env *env;
+    const struct schedule *schedule;
+    size_t capacity; /* elements of the largest tile */
+    bool fp32_too;   /* some step or bucket travels as fp32 */
+    const struct codec *widest_codec;
+    void *state;     /* the schedule's own */
+    float *scratch, *zeros, *sink; /* a slice each; see message.c */
+
+    /* the tile under way; bucket is NULL when there is none */
+    struct bucket *bucket;
+    uint32_t tile, sequence; /* within the bucket; since the start, for tags */
+    size_t begin, elements;  /* in the bucket */
+};
+
 struct schedule {
     const char *name;
     bool uses_mpi; /* from the progress thread: needs MPI_THREAD_MULTIPLE, and no sleep on
                       the transport would notice that MPI moved */
-    /* Elements of the chunk that this rank owns: the size of owner_residual. */
-    size_t (*owned)(const struct exchange *);
-    /* Allocate all that steps will need, for the usual codec and for fp32. */
+    /* Slices that a tile has. */
+    int (*slices)(const struct cluster *);
+    /* Of a tile of n elements, how many this rank encodes as their owner. */
+    size_t (*owned)(const struct cluster *, size_t n);
+    /* Allocate all that tiles will need. */
     strait_status (*open)(struct exchange *);
-    /* Begin a step; data, codec, step and poisoned are set. */
+    /* Begin the tile that is set. */
     strait_status (*start)(struct exchange *);
     /* Go on as far as arrivals allow. *moved: something was done; *done: all was. */
     strait_status (*progress)(struct exchange *, bool *moved, bool *done);
-    /* What an unfinished step waits for, in words. */
+    /* What an unfinished tile waits for, in words. */
     void (*waiting)(const struct exchange *, struct text *out);
-    /* Give up an unfinished step; no transfer touches its buffers afterwards. */
+    /* Give up an unfinished tile; no transfer touches its buffers afterwards. */
     void (*cancel)(struct exchange *);
     void (*close)(struct exchange *);
 };
 
-extern const struct schedule schedule_sra, schedule_dense;
+extern const struct schedule schedule_sra, schedule_ring, schedule_allgather, schedule_dense;
 
 /* All schedules, NULL at the end. */
 extern const struct schedule *const schedule_table[];
 
 const struct schedule *schedule_find(const char *name);
 
-/* Fill in the buffers of an exchange whose plan fields are set. */
+/* ---- bucket.c: `elements`, `usual_codec`, `index` and `schedule` are set */
+strait_status bucket_open(struct bucket *b, const struct exchange_env *env, int parts);
+void bucket_close(struct bucket *b, const struct exchange_env *env);
+/* The step counts on all ranks: what it left unsent is what the next one adds. */
+void bucket_commit(struct bucket *b);
+/* Elements that this rank encodes as their owner in the tiles before `tile`. */
+size_t bucket_owned_before(const struct bucket *b, const struct exchange_env *env, uint32_t tile);
+
+/* ---- schedule.c */
+/* `env`, `schedule`, `capacity`, `widest_codec` and `fp32_too` are set. */
 strait_status exchange_open(struct exchange *x);
 void exchange_close(struct exchange *x);
+/* Take on a tile. */
+strait_status exchange_start(struct exchange *x, struct bucket *bucket, uint32_t tile,
+                             uint32_t sequence);
 
-/* The step counts on all ranks: what it left unsent is what the next one adds. */
-void exchange_commit(struct exchange *x);
-
-/* Elements [chunk_begin(c), chunk_begin(c + 1)) of n belong to rank c of `ranks`. */
-static inline size_t chunk_begin(size_t n, int ranks, int c)
+/* Elements [slice_begin(c), slice_begin(c + 1)) of n belong to slice c of `slices`. */
+static inline size_t slice_begin(size_t n, int slices, int c)
 {
-    return n / (size_t)ranks * (size_t)c + n % (size_t)ranks * (size_t)c / (size_t)ranks;
+    return n / (size_t)slices * (size_t)c + n % (size_t)slices * (size_t)c / (size_t)slices;
 }
 
 #endif

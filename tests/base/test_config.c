@@ -82,7 +82,7 @@ static void all_errors_come_at_once_with_lines(void **state)
     message = strait_error_message();
     assert_contains(message, ".conf:2: comm.codek: unknown key; did you mean comm.codec?");
     assert_contains(message, ".conf:3: comm.block: 4 is out of range; allowed: an integer, 8 ..");
-    assert_contains(message, ".conf:4: comm.schedule: \"ring-a\" is unknown; allowed: sra, dense");
+    assert_contains(message, ".conf:4: comm.schedule: \"ring-a\" is unknown; allowed: sra, ring");
     assert_contains(message, ".conf:5: comm.check_every: a fraction");
     assert_contains(message, ".conf:7: train.lr: a string");
     assert_contains(message, ".conf:8: model.hidden: 0 is out of range");

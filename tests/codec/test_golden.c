@@ -67,10 +67,12 @@ static void topk_bytes(void **state) /* k = ceil(0.3 * 8) = 3 */
 
 static const struct payload_header header = { .codec = 4, .leg = LEG_FROM_OWNER,
                                               .step = 0x01020304, .bucket = 0x0506,
-                                              .chunk = 0x0708, .elements = 0x090a0b0c,
-                                              .param = 0x0d0e0f10 };
+                                              .owner = 0x0708, .tile = 0x11121314,
+                                              .elements = 0x090a0b0c, .param = 0x0d0e0f10,
+                                              .variant = 0x15 };
 static const uint8_t golden_header[PAYLOAD_HEADER_BYTES] = {
-    'S', 'T', 'R', 'P', 1, 4, 0, 1, 4, 3, 2, 1, 6, 5, 8, 7, 12, 11, 10, 9, 16, 15, 14, 13,
+    'S', 'T', 'R', 'P', 2, 4, 0, 128, 4, 3, 2, 1, 6, 5, 8, 7, 0x14, 0x13, 0x12, 0x11,
+    12, 11, 10, 9, 16, 15, 14, 13, 0x15, 0, 0, 0,
 };
 
 static void header_bytes(void **state)

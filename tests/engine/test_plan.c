@@ -99,10 +99,10 @@ static void chunks_cover_a_bucket_once_for_any_rank_count(void **state)
     (void)state;
     for (int ranks = 1; ranks < 40; ranks++)
         for (size_t n = 0; n < 200; n++) {
-            assert_int_equal(chunk_begin(n, ranks, 0), 0);
-            assert_int_equal(chunk_begin(n, ranks, ranks), n);
+            assert_int_equal(slice_begin(n, ranks, 0), 0);
+            assert_int_equal(slice_begin(n, ranks, ranks), n);
             for (int c = 0; c < ranks; c++) {
-                size_t size = chunk_begin(n, ranks, c + 1) - chunk_begin(n, ranks, c);
+                size_t size = slice_begin(n, ranks, c + 1) - slice_begin(n, ranks, c);
 
                 assert_true(size >= n / (size_t)ranks && size <= n / (size_t)ranks + 1);
             }

@@ -12,7 +12,7 @@ struct simulation {
     int ranks;
     float **residual;      /* of each rank's gradient */
     float *owner_residual; /* of the average */
-    float *scratch;
+    float *scratch, *part, *sum;
     uint8_t *wire;
 };
 
@@ -27,6 +27,8 @@ struct simulation *simulation_new(const struct codec *codec, const struct codec_
     for (int r = 0; r < ranks; r++) s->residual[r] = calloc(elements, sizeof(float));
     s->owner_residual = calloc(elements, sizeof(float));
     s->scratch = calloc(elements, sizeof(float));
+    s->part = calloc(elements, sizeof(float));
+    s->sum = calloc(elements, sizeof(float));
     s->wire = malloc(8 * elements + 64);
     return s;
 }
@@ -37,6 +39,8 @@ void simulation_free(struct simulation *s)
     free(s->residual);
     free(s->owner_residual);
     free(s->scratch);
+    free(s->part);
+    free(s->sum);
     free(s->wire);
     free(s);
 }
@@ -51,36 +55,85 @@ static void convey(struct simulation *s, const float *x, float *residual, size_t
     codec_decode(&shape, &kernels_host, (struct codec_draw){ 0 }, s->wire, shape.wire_bytes, DECODE_WRITE, out);
 }
 
-void simulation_sra(struct simulation *s, float *const *grads, float *average)
+/* The tile [begin, begin + n) by sra. */
+static void sra_tile(struct simulation *s, size_t begin, size_t n, float *const *grads,
+                     float *average)
 {
-    float *part = malloc(s->n * sizeof *part + 1), *sum = malloc(s->n * sizeof *sum + 1);
+    float *part = s->part, *sum = s->sum;
 
     for (int owner = 0; owner < s->ranks; owner++) {
-        size_t begin = s->n * (size_t)owner / (size_t)s->ranks;
-        size_t n = s->n * ((size_t)owner + 1) / (size_t)s->ranks - begin;
+        size_t from = begin + n * (size_t)owner / (size_t)s->ranks;
+        size_t count = begin + n * ((size_t)owner + 1) / (size_t)s->ranks - from;
 
         for (int r = 0; r < s->ranks; r++) {
-            if (r == owner) memcpy(part, grads[r] + begin, n * sizeof *part);
-            else convey(s, grads[r] + begin, s->residual[r] + begin, n, part);
-            for (size_t i = 0; i < n; i++) sum[i] = r == 0 ? part[i] : sum[i] + part[i];
+            if (r == owner) memcpy(part, grads[r] + from, count * sizeof *part);
+            else convey(s, grads[r] + from, s->residual[r] + from, count, part);
+            for (size_t i = 0; i < count; i++) sum[i] = r == 0 ? part[i] : sum[i] + part[i];
         }
-        for (size_t i = 0; i < n; i++) sum[i] /= (float)s->ranks;
-        convey(s, sum, s->owner_residual + begin, n, average + begin);
+        for (size_t i = 0; i < count; i++) sum[i] /= (float)s->ranks;
+        convey(s, sum, s->owner_residual + from, count, average + from);
     }
-    free(part);
+}
+
+/* A slice sets out from the rank after its owner and gathers sums on its way round. */
+static void ring_tile(struct simulation *s, size_t begin, size_t n, float *const *grads,
+                      float *average)
+{
+    float *part = s->part, *sum = s->sum;
+
+    for (int owner = 0; owner < s->ranks; owner++) {
+        size_t from = begin + n * (size_t)owner / (size_t)s->ranks;
+        size_t count = begin + n * ((size_t)owner + 1) / (size_t)s->ranks - from;
+
+        for (int hop = 1; hop <= s->ranks; hop++) {
+            int r = (owner + hop) % s->ranks;
+
+            for (size_t i = 0; i < count; i++)
+                sum[i] = hop == 1 ? grads[r][from + i] : part[i] + grads[r][from + i];
+            if (r != owner) convey(s, sum, s->residual[r] + from, count, part);
+        }
+        for (size_t i = 0; i < count; i++) sum[i] /= (float)s->ranks;
+        convey(s, sum, s->owner_residual + from, count, average + from);
+    }
+}
+
+static void allgather_tile(struct simulation *s, size_t begin, size_t n, float *const *grads,
+                           float *average)
+{
+    float *part = s->part, *sum = s->sum;
+
+    for (int r = 0; r < s->ranks; r++) {
+        convey(s, grads[r] + begin, s->residual[r] + begin, n, part);
+        for (size_t i = 0; i < n; i++) sum[i] = r == 0 ? part[i] : sum[i] + part[i];
+    }
+    for (size_t i = 0; i < n; i++) average[begin + i] = sum[i] / (float)s->ranks;
+}
+
+static void dense_tile(struct simulation *s, size_t begin, size_t n, float *const *grads,
+                       float *average)
+{
+    double *sum = calloc(n + 1, sizeof *sum);
+
+    for (int r = 0; r < s->ranks; r++) {
+        convey(s, grads[r] + begin, s->residual[r] + begin, n, s->part);
+        for (size_t i = 0; i < n; i++) sum[i] += (double)s->part[i];
+    }
+    for (size_t i = 0; i < n; i++) average[begin + i] = (float)(sum[i] / s->ranks);
     free(sum);
 }
 
-void simulation_dense(struct simulation *s, float *const *grads, float *average)
+void simulation_step(struct simulation *s, const char *schedule, size_t slice,
+                     float *const *grads, float *average)
 {
-    double *sum = calloc(s->n + 1, sizeof *sum);
-    float *part = malloc(s->n * sizeof *part + 1);
+    bool by_rank = strcmp(schedule, "sra") == 0 || strcmp(schedule, "ring") == 0;
+    size_t tile = by_rank ? slice * (size_t)s->ranks : slice;
 
-    for (int r = 0; r < s->ranks; r++) {
-        convey(s, grads[r], s->residual[r], s->n, part);
-        for (size_t i = 0; i < s->n; i++) sum[i] += (double)part[i];
+    for (size_t begin = 0; begin < s->n; begin += tile) {
+        size_t n = s->n - begin < tile ? s->n - begin : tile;
+
+        if (strcmp(schedule, "sra") == 0) sra_tile(s, begin, n, grads, average);
+        else if (strcmp(schedule, "ring") == 0) ring_tile(s, begin, n, grads, average);
+        else if (strcmp(schedule, "allgather") == 0) allgather_tile(s, begin, n, grads, average);
+        else dense_tile(s, begin, n, grads, average);
     }
-    for (size_t i = 0; i < s->n; i++) average[i] = (float)(sum[i] / s->ranks);
-    free(sum);
-    free(part);
 }

@@ -15,10 +15,9 @@ struct simulation *simulation_new(const struct codec *codec, const struct codec_
                                   size_t elements, int ranks);
 void simulation_free(struct simulation *s);
 
-/* One step: grads[r] are rank r's n floats; `average` receives what all ranks must get. */
-void simulation_sra(struct simulation *s, float *const *grads, float *average);
-
-/* The same where each rank's gradient is encoded and decoded whole and the sum is exact. */
-void simulation_dense(struct simulation *s, float *const *grads, float *average);
+/* One step by the named schedule with slices of that many elements: grads[r] are rank r's
+ * n floats; `average` receives what all ranks must get. Of dense, the sum is exact. */
+void simulation_step(struct simulation *s, const char *schedule, size_t slice,
+                     float *const *grads, float *average);
 
 #endif

@@ -14,7 +14,7 @@
 #include "schedule/payload.h"
 #include "schedule/schedule.h"
 
-enum { STEPS = 4, TENSORS = 3 };
+enum { STEPS = 4, TENSORS = 3, SLICE = 128 };
 /* The last is smaller than some rank counts: some ranks own nothing of its bucket. */
 static const size_t elements[TENSORS] = { 3001, 1500, 5 };
 static const struct codec_settings settings = { .block = 64, .topk_ratio = 0.05 };
@@ -35,6 +35,7 @@ static void open_job(struct job *job, const char *codec, const char *schedule,
 {
     char words[4][64];
     const char *assignments[] = { words[0], words[1], words[2], "comm.block=64",
+                                  "comm.slice_kb=0.5", "comm.window=3",
                                   "comm.topk_ratio=0.05", "comm.bucket_mb=0.006",
                                   "comm.dense_below=0", "comm.check_every=1",
                                   "fault.timeout_s=30", extra, NULL };
@@ -128,20 +129,15 @@ static void free_reference(struct reference *ref)
     free(ref);
 }
 
-static void simulate_step(struct reference *ref, bool dense, int step)
+static void simulate_step(struct reference *ref, const char *schedule, int step)
 {
     for (int r = 0; r < ranks_size; r++) {
         for (size_t i = 0; i < LARGE; i++) ref->all[0][r][i] = gradient(r, 0, step, i);
         for (size_t i = 0; i < 5; i++) ref->all[1][r][i] = gradient(r, 2, step, i);
         for (size_t i = 0; i < 1500; i++) ref->all[1][r][5 + i] = gradient(r, 1, step, i);
     }
-    if (dense) {
-        simulation_dense(ref->large, ref->all[0], ref->average[0]);
-        simulation_dense(ref->shared, ref->all[1], ref->average[1]);
-    } else {
-        simulation_sra(ref->large, ref->all[0], ref->average[0]);
-        simulation_sra(ref->shared, ref->all[1], ref->average[1]);
-    }
+    simulation_step(ref->large, schedule, SLICE, ref->all[0], ref->average[0]);
+    simulation_step(ref->shared, schedule, SLICE, ref->all[1], ref->average[1]);
 }
 
 static double distance(const float *a, const float *b, size_t n)
@@ -160,27 +156,49 @@ static double off_by(const struct job *job, const struct reference *ref)
                      distance(job->grads[1], ref->average[1] + 5, 1500)));
 }
 
-/* Bytes that sra must send per step and rank, headers included. */
-static uint64_t due_bytes(const struct codec *codec, size_t n)
+static uint64_t message_bytes(const struct codec *codec, size_t n)
+{
+    return n > 0 ? PAYLOAD_HEADER_BYTES + codec_shape(codec, &settings, n).wire_bytes : 0;
+}
+
+/* Bytes that this rank sends of a tile of n elements. */
+static uint64_t tile_bytes(const struct codec *codec, const char *schedule, size_t n)
 {
     uint64_t bytes = 0;
 
-    for (int c = 0; c < ranks_size; c++) {
+    if (strcmp(schedule, "allgather") == 0)
+        return message_bytes(codec, n) * (uint64_t)(ranks_size - 1);
+    for (int c = 0; c < ranks_size && ranks_size > 1; c++) {
         size_t begin = n * (size_t)c / (size_t)ranks_size;
-        size_t chunk = n * ((size_t)c + 1) / (size_t)ranks_size - begin;
-        uint64_t payload = PAYLOAD_HEADER_BYTES + codec_shape(codec, &settings, chunk).wire_bytes;
+        uint64_t message = message_bytes(codec, n * ((size_t)c + 1) / (size_t)ranks_size - begin);
+        bool own = c == ranks_rank, next = c == (ranks_rank + 1) % ranks_size;
 
-        if (chunk > 0) bytes += c == ranks_rank ? payload * (uint64_t)(ranks_size - 1) : payload;
+        if (strcmp(schedule, "sra") == 0) bytes += message * (uint64_t)(own ? ranks_size - 1 : 1);
+        /* every slice but the own on its way in, every one but the next rank's on its way out */
+        else bytes += message * (uint64_t)(!own + !next);
     }
     return bytes;
 }
 
-static void check_bytes(const struct job *job, const struct codec *codec, bool dense,
+/* Bytes that the schedule must send per step and rank for n elements, headers included. */
+static uint64_t due_bytes(const struct codec *codec, const char *schedule, size_t n)
+{
+    size_t tile = strcmp(schedule, "allgather") == 0 ? SLICE : SLICE * (size_t)ranks_size;
+    uint64_t bytes = 0;
+
+    for (size_t begin = 0; begin < n; begin += tile)
+        bytes += tile_bytes(codec, schedule, n - begin < tile ? n - begin : tile);
+    return bytes;
+}
+
+static void check_bytes(const struct job *job, const struct codec *codec, const char *schedule,
                         const char *name)
 {
     strait_statistics s;
-    uint64_t due = STEPS * (due_bytes(codec, LARGE) + due_bytes(codec, SHARED)), others;
-    uint64_t by_bucket = 0;
+    uint64_t due = STEPS * (due_bytes(codec, schedule, LARGE) +
+                            due_bytes(codec, schedule, SHARED));
+    uint64_t others, by_bucket = 0;
+    bool dense = strcmp(schedule, "dense") == 0;
 
     ranks_must(strait_stats(job->ctx, &s), "statistics");
     for (int b = 0; b < strait_bucket_count(job->ctx); b++) {
@@ -216,7 +234,7 @@ static uint64_t test_combination(const struct codec *codec, const struct schedul
     open_job(&job, codec->name, schedule->name, transport->name, NULL);
     for (int step = 0; step < STEPS; step++) {
         ranks_must(run_step(&job, step), "a step");
-        simulate_step(ref, dense, step);
+        simulate_step(ref, schedule->name, step);
         worst = fmax(worst, off_by(&job, ref));
         hash = hash_job(&job, hash);
         identical &= same_on_all_ranks(hash);
@@ -230,7 +248,7 @@ static uint64_t test_combination(const struct codec *codec, const struct schedul
     ranks_check(dense ? worst < 1e-6 : worst == 0, name, "off by %g", worst);
     snprintf(name, sizeof name, "%s over %s and %s: every byte is counted", codec->name,
              schedule->name, transport->name);
-    check_bytes(&job, codec, dense, name);
+    check_bytes(&job, codec, schedule->name, name);
     close_job(&job);
     free_reference(ref);
     return hash;

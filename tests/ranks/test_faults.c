@@ -207,7 +207,7 @@ static void test_damage(void)
     damaging.name = "damaging";
     damaging.recv = damaging_recv;
     damaging.progress = damaging_progress;
-    st = one_damaged_step(24 + 2, "fp32"); /* the third byte of the first value */
+    st = one_damaged_step(32 + 2, "fp32"); /* the third byte of the first value */
     ranks_check(st == STRAIT_ERR_DIVERGED && says("bucket 0") && says("rank 1 on"),
                 "a bit that flips on one rank is found by the fingerprint, which names the rank",
                 "%d: %s", st, strait_error_message());

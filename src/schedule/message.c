@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * message.c - see message.h. */
+#include "schedule/message.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+
+struct slice slice_of(const struct exchange *x, int slices, int c)
+{
+    struct slice s = { .owner = c, .begin = slice_begin(x->elements, slices, c) };
+    size_t end = slice_begin(x->elements, slices, c + 1);
+
+    s.shape = codec_shape(x->bucket->codec, &x->env->settings, end - s.begin);
+    return s;
+}
+
+size_t message_capacity(const struct exchange *x, size_t n)
+{
+    size_t usual = codec_shape(x->widest_codec, &x->env->settings, n).wire_bytes;
+    size_t fp32 = x->fp32_too ? codec_shape(&codec_fp32, &x->env->settings, n).wire_bytes : 0;
+
+    return PAYLOAD_HEADER_BYTES + (usual > fp32 ? usual : fp32);
+}
+
+static struct payload_header header_of(const struct exchange *x, const struct slice *slice,
+                                       uint8_t leg)
+{
+    return (struct payload_header){
+        .codec = slice->shape.codec->id, .leg = leg, .step = x->bucket->step,
+        .bucket = (uint16_t)x->bucket->index, .owner = (uint16_t)slice->owner, .tile = x->tile,
+        .elements = (uint32_t)slice->shape.elements, .param = slice->shape.param,
+        .variant = slice->shape.variant,
+    };
+}
+
+/* Numbers that a codec draws are the same on all ranks and differ by step and bucket. */
+static struct codec_draw draw_of(const struct exchange *x, const struct slice *slice)
+{
+    return (struct codec_draw){
+        .key = random_u64(x->bucket->step, (uint64_t)x->bucket->index, 0),
+        .first = x->begin + slice->begin,
+    };
+}
+
+static float *residual_at(struct exchange *x, const struct slice *slice, enum residual_kind kind,
+                          int row)
+{
+    struct bucket *b = x->bucket;
+
+    if (b->residual[0] == NULL) return row == 0 ? x->zeros : x->sink;
+    if (kind == RESIDUAL_OWN) return b->residual[row] + x->begin + slice->begin;
+    return b->owner_residual[row] + bucket_owned_before(b, x->env, x->tile);
+}
+
+strait_status message_encode(struct exchange *x, const struct slice *slice, uint8_t leg,
+                             bool poisoned, const float *values, enum residual_kind kind,
+                             uint8_t *message, size_t *bytes)
+{
+    struct payload_header header = header_of(x, slice, leg);
+    double begin = clock_s();
+    strait_status st = STRAIT_ERR_NONFINITE;
+
+    if (!poisoned)
+        st = codec_encode(&slice->shape, x->env->device->kernels, draw_of(x, slice), values,
+                          residual_at(x, slice, kind, 0), residual_at(x, slice, kind, 1),
+                          message + PAYLOAD_HEADER_BYTES);
+    header.poisoned = st == STRAIT_ERR_NONFINITE;
+    payload_put(message, &header);
+    *bytes = PAYLOAD_HEADER_BYTES + (header.poisoned ? 0 : slice->shape.wire_bytes);
+    x->bucket->encode_s += clock_s() - begin;
+    return header.poisoned ? STRAIT_OK : st;
+}
+
+void message_clear_residual(struct exchange *x, const struct slice *slice)
+{
+    if (x->bucket->residual[0] != NULL && slice->shape.codec->lossy)
+        memset(residual_at(x, slice, RESIDUAL_OWN, 1), 0, slice->shape.elements * sizeof(float));
+}
+
+strait_status message_decode(struct exchange *x, const struct slice *slice, uint8_t leg, int peer,
+                             const uint8_t *message, size_t bytes, enum codec_decode_mode mode,
+                             float *out, bool *poisoned)
+{
+    struct payload_header due = header_of(x, slice, leg);
+    double begin = clock_s();
+    strait_status st = payload_check(message, bytes, &due, poisoned);
+
+    if (st == STRAIT_OK && !*poisoned)
+        st = codec_decode(&slice->shape, x->env->device->kernels, draw_of(x, slice),
+                          message + PAYLOAD_HEADER_BYTES, bytes - PAYLOAD_HEADER_BYTES, mode, out);
+    x->bucket->decode_s += clock_s() - begin;
+    if (st == STRAIT_OK) return STRAIT_OK;
+    return error_set(st, "step %u, bucket %d, from rank %d on %s: %s", x->bucket->step,
+                     x->bucket->index, peer, cluster_host(x->env->cluster, peer),
+                     strait_error_message());
+}
+
+strait_status message_apply(struct exchange *x, const struct slice *slice, uint8_t leg, int peer,
+                            const uint8_t *message, size_t bytes)
+{
+    const struct view *view = &x->bucket->view;
+    size_t begin = x->begin + slice->begin, n = slice->shape.elements;
+    float *out = view_target(view, begin, n, x->scratch);
+    bool poisoned = false;
+    strait_status st = message_decode(x, slice, leg, peer, message, bytes, DECODE_WRITE, out,
+                                      &poisoned);
+
+    x->bucket->poisoned |= poisoned;
+    if (st == STRAIT_OK && !poisoned) view_written(view, begin, n, out);
+    return st;
+}
+
+const float *slice_gradient(struct exchange *x, const struct slice *slice)
+{
+    return view_read(&x->bucket->view, x->begin + slice->begin, slice->shape.elements, x->scratch);
+}
+
+/* The top bit is the fingerprint's; 21 bits of the sequence outlast any window. */
+static uint32_t tag_of(const struct exchange *x, uint8_t leg)
+{
+    return (x->sequence & 0x1fffffu) << 8 | leg;
+}
+
+void message_send(struct exchange *x, int peer, uint8_t leg, const uint8_t *message, size_t bytes,
+                  struct transfer *transfer)
+{
+    x->bucket->wire_bytes[cluster_class(x->env->cluster, peer)] += bytes;
+    transport_send(x->env->transport, peer, tag_of(x, leg), message, bytes, transfer);
+}
+
+void message_recv(struct exchange *x, int peer, uint8_t leg, uint8_t *message, size_t capacity,
+                  struct transfer *transfer)
+{
+    transport_recv(x->env->transport, peer, tag_of(x, leg), message, capacity, transfer);
+}
+
+bool message_ended(struct exchange *x, const struct transfer *transfer, const char *what,
+                   strait_status *st)
+{
+    if (transfer->state == TRANSFER_ACTIVE) return false;
+    if (transfer->state == TRANSFER_FAILED)
+        *st = transfer_error(x->env->transport, transfer, what);
+    return true;
+}
