@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dense.c - copies, sums and fp32 payloads, and the table of the host's kernels.
+ * dense.c - copies, sums and fp32 payloads, and the table of one instruction set.
  *
  * Bound by memory: pack and encode read 4 and write 4 bytes an element, add and
  * decode_add read 8 and write 4. Plain loops that compilers vectorise. */
@@ -41,9 +41,9 @@ static void dense_divide(float *x, size_t n, float by)
     for (size_t i = 0; i < n; i++) x[i] /= by;
 }
 
-uint32_t fp32_encode(const float *restrict x, const float *residual_in,
-                            float *residual_out, size_t n, const struct encoding *e,
-                            uint8_t *restrict wire)
+uint32_t OF_ISA(fp32_encode)(const float *restrict x, const float *residual_in,
+                             float *residual_out, size_t n, const struct encoding *e,
+                             uint8_t *restrict wire)
 {
     uint32_t largest = 0;
 
@@ -55,8 +55,8 @@ uint32_t fp32_encode(const float *restrict x, const float *residual_in,
     return largest;
 }
 
-bool fp32_decode(const uint8_t *restrict wire, size_t n, const struct encoding *e,
-                        float *restrict out)
+bool OF_ISA(fp32_decode)(const uint8_t *restrict wire, size_t n, const struct encoding *e,
+                         float *restrict out)
 {
     uint32_t largest = 0;
 
@@ -68,8 +68,8 @@ bool fp32_decode(const uint8_t *restrict wire, size_t n, const struct encoding *
     return largest < NONFINITE_BITS;
 }
 
-bool fp32_decode_add(const uint8_t *restrict wire, size_t n, const struct encoding *e,
-                            float *restrict out)
+bool OF_ISA(fp32_decode_add)(const uint8_t *restrict wire, size_t n, const struct encoding *e,
+                             float *restrict out)
 {
     uint32_t largest = 0;
 
@@ -83,14 +83,19 @@ bool fp32_decode_add(const uint8_t *restrict wire, size_t n, const struct encodi
     return largest < NONFINITE_BITS;
 }
 
-const struct kernels kernels_host = {
+#define NAME_TEXT(isa) #isa
+#define NAME_OF(isa) NAME_TEXT(isa)
+#define ROW(codec) { OF_ISA(codec##_encode), OF_ISA(codec##_decode), OF_ISA(codec##_decode_add) }
+
+const struct kernels OF_ISA(kernels) = {
+    .name = NAME_OF(KERNELS_ISA),
     .pack = dense_pack,
     .largest = dense_largest,
     .add = dense_add,
     .divide = dense_divide,
-    .fp32 = { fp32_encode, fp32_decode, fp32_decode_add },
-    .bf16 = { bf16_encode, bf16_decode, bf16_decode_add },
-    .fp16 = { fp16_encode, fp16_decode, fp16_decode_add },
-    .int8 = { int8_encode, int8_decode, int8_decode_add },
-    .topk = { topk_encode, topk_decode, topk_decode_add },
+    .fp32 = ROW(fp32),
+    .bf16 = ROW(bf16),
+    .fp16 = ROW(fp16),
+    .int8 = ROW(int8),
+    .topk = ROW(topk),
 };

@@ -8,12 +8,13 @@
 #include "base/bytes.h"
 #include "kernels.h"
 
+/* Signed where it compares: SSE2 and AVX2 have no unsigned comparison. */
 static inline uint16_t bf16_from(float v)
 {
     uint32_t bits = float_bits(v), rounded = bits + 0x7fffu + (bits >> 16 & 1);
     uint32_t largest = 0x7f7fu | (bits >> 16 & 0x8000u);
 
-    return (uint16_t)((rounded & 0x7fffffffu) < NONFINITE_BITS ? rounded >> 16 : largest);
+    return (uint16_t)((int32_t)(rounded & 0x7fffffffu) < 0x7f800000 ? rounded >> 16 : largest);
 }
 
 static inline float bf16_to(uint16_t h)
@@ -28,23 +29,29 @@ static inline bool bf16_bad(uint16_t h)
 
 static inline uint16_t fp16_from(float v)
 {
-    uint32_t bits = float_bits(v), sign = bits >> 16 & 0x8000u, m = bits & 0x7fffffffu;
+    uint32_t bits = float_bits(v), sign = bits >> 16 & 0x8000u;
+    int32_t m = (int32_t)(bits & 0x7fffffffu);
     /* below 2^-14: adding 0.5 moves the rounding to the subnormal's last bit */
-    uint32_t small = float_bits(bits_float(m) + 0.5f) - 0x3f000000u;
+    int32_t small = (int32_t)float_bits(bits_float((uint32_t)m) + 0.5f) - 0x3f000000;
     /* otherwise: rebias the exponent by 15 - 127 and round the 13 dropped bits */
-    uint32_t normal = (m - 0x38000000u + 0xfffu + (m >> 13 & 1)) >> 13;
-    uint32_t h = m < 0x38800000u ? small : normal;
+    int32_t normal = (m - 0x38000000 + 0xfff + (m >> 13 & 1)) >> 13;
+    int32_t h = m < 0x38800000 ? small : normal;
 
-    h = m >= 0x477ff000u ? 0x7bffu : h; /* would round to 65536 or more */
-    return (uint16_t)(h | sign);
+    h = m >= 0x477ff000 ? 0x7bff : h; /* would round to 65536 or more */
+    return (uint16_t)((uint32_t)h | sign);
 }
 
 static inline float fp16_to(uint16_t h)
 {
-    /* the half's exponent and fraction in a float's place, scaled by 2^(127 - 15) */
-    float magnitude = bits_float((uint32_t)(h & 0x7fffu) << 13) * 0x1p112f;
+    /* the half's exponent and fraction in a float's place, the exponent rebiased; below
+     * 2^-14 the fraction under an exponent that makes its last bit 2^-24. No subnormal
+     * float takes part: processors are slow with them. */
+    int32_t m = h & 0x7fff;
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
+    float small = bits_float(0x3f000000u | (uint32_t)m) - 0.5f;
+    float normal = bits_float(((uint32_t)m << 13) + 0x38000000u);
 
-    return bits_float(float_bits(magnitude) | (uint32_t)(h & 0x8000u) << 16);
+    return bits_float(float_bits(m < 0x400 ? small : normal) | sign);
 }
 
 static inline bool fp16_bad(uint16_t h)
@@ -53,52 +60,53 @@ static inline bool fp16_bad(uint16_t h)
 }
 
 /* The same three loops for both formats. */
-#define HALF_KERNELS(name)                                                                 \
-    uint32_t name##_encode(const float *restrict x, const float *residual_in,     \
-                                  float *residual_out, size_t n, const struct encoding *e,  \
-                                  uint8_t *restrict wire)                                  \
-    {                                                                                      \
-        uint32_t largest = 0;                                                              \
-                                                                                           \
-        (void)e;                                                                       \
-        for (size_t i = 0; i < n; i++) {                                                   \
-            float v = x[i] + residual_in[i];                                               \
-            uint32_t magnitude = float_bits(v) & 0x7fffffffu;                              \
-            uint16_t h = name##_from(v);                                                   \
-                                                                                           \
-            largest = magnitude > largest ? magnitude : largest;                           \
-            le16_put(wire + 2 * i, h);                                                     \
-            residual_out[i] = v - name##_to(h);                                            \
-        }                                                                                  \
-        return largest;                                                                    \
-    }                                                                                      \
-    bool name##_decode(const uint8_t *restrict wire, size_t n, const struct encoding *e,             \
-                              float *restrict out)                                         \
-    {                                                                                      \
-        unsigned bad = 0;                                                                  \
-                                                                                           \
-        (void)e;                                                                       \
-        for (size_t i = 0; i < n; i++) {                                                   \
-            uint16_t h = le16_get(wire + 2 * i);                                           \
-                                                                                           \
-            bad |= name##_bad(h);                                                          \
-            out[i] = name##_to(h);                                                         \
-        }                                                                                  \
-        return bad == 0;                                                                   \
-    }                                                                                      \
-    bool name##_decode_add(const uint8_t *restrict wire, size_t n, const struct encoding *e,         \
-                                  float *restrict out)                                     \
-    {                                                                                      \
-        unsigned bad = 0;                                                                  \
-                                                                                           \
-        (void)e;                                                                       \
-        for (size_t i = 0; i < n; i++) {                                                   \
-            uint16_t h = le16_get(wire + 2 * i);                                           \
-                                                                                           \
-            bad |= name##_bad(h);                                                          \
-            out[i] += name##_to(h);                                                        \
-        }                                                                                  \
-        return bad == 0;                                                                   \
+#define HALF_KERNELS(name)                                                                     \
+    uint32_t OF_ISA(name##_encode)(const float *restrict x, const float *residual_in,          \
+                                   float *residual_out, size_t n, const struct encoding *e,    \
+                                   uint8_t *restrict wire)                                     \
+    {                                                                                          \
+        int32_t largest = 0;                                                                   \
+                                                                                               \
+        (void)e;                                                                               \
+        INDEPENDENT                                                                            \
+        for (size_t i = 0; i < n; i++) {                                                       \
+            float v = x[i] + residual_in[i];                                                   \
+            int32_t magnitude = (int32_t)(float_bits(v) & 0x7fffffffu);                        \
+            uint16_t h = name##_from(v);                                                       \
+                                                                                               \
+            largest = magnitude > largest ? magnitude : largest;                               \
+            le16_put(wire + 2 * i, h);                                                         \
+            residual_out[i] = v - name##_to(h);                                                \
+        }                                                                                      \
+        return (uint32_t)largest;                                                              \
+    }                                                                                          \
+    bool OF_ISA(name##_decode)(const uint8_t *restrict wire, size_t n,                         \
+                               const struct encoding *e, float *restrict out)                  \
+    {                                                                                          \
+        uint16_t bad = 0;                                                                      \
+                                                                                               \
+        (void)e;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                       \
+            uint16_t h = le16_get(wire + 2 * i);                                               \
+                                                                                               \
+            bad |= name##_bad(h);                                                              \
+            out[i] = name##_to(h);                                                             \
+        }                                                                                      \
+        return bad == 0;                                                                       \
+    }                                                                                          \
+    bool OF_ISA(name##_decode_add)(const uint8_t *restrict wire, size_t n,                     \
+                                   const struct encoding *e, float *restrict out)              \
+    {                                                                                          \
+        uint16_t bad = 0;                                                                      \
+                                                                                               \
+        (void)e;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                       \
+            uint16_t h = le16_get(wire + 2 * i);                                               \
+                                                                                               \
+            bad |= name##_bad(h);                                                              \
+            out[i] += name##_to(h);                                                            \
+        }                                                                                      \
+        return bad == 0;                                                                       \
     }
 
 HALF_KERNELS(bf16)

@@ -41,6 +41,7 @@ struct codec_kernels {
 };
 
 struct kernels {
+    const char *name; /* of the instruction set */
     /* dst = src; returns the largest magnitude bits seen. */
     uint32_t (*pack)(float *dst, const float *src, size_t n);
     uint32_t (*largest)(const float *x, size_t n);          /* magnitude bits */
@@ -49,11 +50,38 @@ struct kernels {
     struct codec_kernels fp32, bf16, fp16, int8, topk;
 };
 
-extern const struct kernels kernels_host;
+/* The host's tables: the same loops compiled for several instruction sets. All give the
+ * same bits. STRAIT_KERNELS chooses one by name (device/host.c). */
+const struct kernels *kernels_host(void);                    /* the best that runs here */
+const struct kernels *kernels_by_name(const char *name);     /* NULL: none that runs here */
+const struct kernels *const *kernels_tables(void);           /* those that run here, NULL at the
+                                                                end; the best comes last */
+extern const struct kernels kernels_baseline, kernels_avx2, kernels_avx512;
 
-/* The host's codec kernels: dense.c, half.c, int8.c, topk.c. */
-encode_kernel fp32_encode, bf16_encode, fp16_encode, int8_encode, topk_encode;
-decode_kernel fp32_decode, bf16_decode, fp16_decode, int8_decode, topk_decode;
-decode_kernel fp32_decode_add, bf16_decode_add, fp16_decode_add, int8_decode_add, topk_decode_add;
+/* What follows is for the loops themselves, compiled once per KERNELS_ISA: names end in
+ * it. A loop marked INDEPENDENT may touch one array as input and output, but each
+ * element by itself: the compiler need not prove it. */
+#ifdef KERNELS_ISA
+#define ISA_JOIN_EXPANDED(name, isa) name##_##isa
+#define ISA_JOIN(name, isa) ISA_JOIN_EXPANDED(name, isa)
+#define OF_ISA(name) ISA_JOIN(name, KERNELS_ISA)
+
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define DECLARE_CODEC(codec)               \
+    encode_kernel OF_ISA(codec##_encode);  \
+    decode_kernel OF_ISA(codec##_decode), OF_ISA(codec##_decode_add)
+
+/* The files of the same names; bf16 and fp16 are in half.c. */
+DECLARE_CODEC(fp32);
+DECLARE_CODEC(bf16);
+DECLARE_CODEC(fp16);
+DECLARE_CODEC(int8);
+DECLARE_CODEC(topk);
+#endif
 
 #endif

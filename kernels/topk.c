@@ -48,7 +48,7 @@ static uint32_t threshold_of(const float *v, size_t n, const uint32_t *first, ui
     return prefix << 9 | bin_of(histogram, ties);
 }
 
-uint32_t topk_encode(const float *restrict x, const float *residual_in,
+uint32_t OF_ISA(topk_encode)(const float *restrict x, const float *residual_in,
                             float *residual_out, size_t n, const struct encoding *e,
                             uint8_t *restrict wire)
 {
@@ -78,7 +78,7 @@ uint32_t topk_encode(const float *restrict x, const float *residual_in,
     return largest;
 }
 
-bool topk_decode_add(const uint8_t *wire, size_t n, const struct encoding *e, float *restrict out)
+bool OF_ISA(topk_decode_add)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)
 {
     uint32_t k = e->param, next = 0;
 
@@ -94,8 +94,8 @@ bool topk_decode_add(const uint8_t *wire, size_t n, const struct encoding *e, fl
     return true;
 }
 
-bool topk_decode(const uint8_t *wire, size_t n, const struct encoding *e, float *restrict out)
+bool OF_ISA(topk_decode)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)
 {
     memset(out, 0, n * sizeof *out);
-    return topk_decode_add(wire, n, e, out);
+    return OF_ISA(topk_decode_add)(wire, n, e, out);
 }

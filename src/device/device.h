@@ -15,6 +15,8 @@ struct device {
     void (*release)(void *memory); /* NULL is allowed */
 };
 
-extern const struct device device_host;
+/* The CPU, with the best kernels that it runs, or those that STRAIT_KERNELS names. A name
+ * that does not run here gets a warning and the best. */
+const struct device *device_host_open(void);
 
 #endif

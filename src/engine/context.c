@@ -71,7 +71,7 @@ strait_status engine_open(strait_context **out, const strait_config *config, MPI
     if ((st = transport_open(&ctx->transport, transport, ctx->cluster))) goto done;
     find_paths(ctx);
     ctx->env = (struct exchange_env){
-        .cluster = ctx->cluster, .transport = ctx->transport, .device = &device_host,
+        .cluster = ctx->cluster, .transport = ctx->transport, .device = device_host_open(),
         .settings = { .block = (uint32_t)config->comm.block,
                       .topk_ratio = config->comm.topk_ratio },
         .slice = (size_t)(config->comm.slice_kb * 1024 / sizeof(float)),

@@ -14,9 +14,11 @@ static void expect(const struct codec *codec, const uint8_t *golden, size_t byte
     uint8_t wire[64];
 
     assert_int_equal(shape.wire_bytes, bytes);
-    assert_ok(codec_encode(&shape, &kernels_host, (struct codec_draw){ 0 }, values, zero, residual, wire));
+    assert_ok(codec_encode(&shape, kernels_host(), (struct codec_draw){ 0 }, values, zero,
+                           residual, wire));
     assert_memory_equal(wire, golden, bytes);
-    assert_ok(codec_decode(&shape, &kernels_host, (struct codec_draw){ 0 }, golden, bytes, DECODE_WRITE, back));
+    assert_ok(codec_decode(&shape, kernels_host(), (struct codec_draw){ 0 }, golden, bytes,
+                           DECODE_WRITE, back));
 }
 
 static void fp32_bytes(void **state)

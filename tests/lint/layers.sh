@@ -29,7 +29,7 @@ layer_of_include() { # "codec/codec.h", "kernels.h", "launcher.h"
     case $1 in
     strait.h | build.h) ;;
     */*) echo "${1%%/*}" ;;
-    kernels.h) echo kernels ;;
+    kernels.h | block.h) echo kernels ;;
     launcher.h) echo launcher ;;
     *) echo "unknown:$1" ;;
     esac

@@ -50,9 +50,11 @@ static void convey(struct simulation *s, const float *x, float *residual, size_t
 {
     struct codec_shape shape = codec_shape(s->codec, &s->settings, n);
 
-    codec_encode(&shape, &kernels_host, (struct codec_draw){ 0 }, x, residual, s->scratch, s->wire);
+    codec_encode(&shape, kernels_host(), (struct codec_draw){ 0 }, x, residual, s->scratch,
+                 s->wire);
     if (s->codec->lossy) memcpy(residual, s->scratch, n * sizeof *residual);
-    codec_decode(&shape, &kernels_host, (struct codec_draw){ 0 }, s->wire, shape.wire_bytes, DECODE_WRITE, out);
+    codec_decode(&shape, kernels_host(), (struct codec_draw){ 0 }, s->wire, shape.wire_bytes,
+                 DECODE_WRITE, out);
 }
 
 /* The tile [begin, begin + n) by sra. */
