@@ -22,7 +22,8 @@ static void print_help(void)
            "  --help           this text\n\n"
            "Examples:\n"
            "  mpirun -np 4 --oversubscribe --bind-to none strait train configs/smoke.conf\n"
-           "  mpirun -np 4 strait train configs/smoke.conf --set comm.codec=topk\n\n"
+           "  mpirun -np 4 --oversubscribe --bind-to none strait train configs/smoke.conf \\\n"
+           "      --set comm.codec=topk\n\n"
            "Results go to a folder of their own below run.dir: the effective configuration\n"
            "(config.conf) and a record per rank and interval (metrics.jsonl).\n");
 }

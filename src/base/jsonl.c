@@ -15,6 +15,7 @@
 struct jsonl {
     int fd;
     char *path;
+    off_t length; /* of whole records */
 };
 
 strait_status jsonl_open(struct jsonl **out, const char *path)
@@ -49,6 +50,9 @@ strait_status jsonl_write(struct jsonl *file, cJSON *record)
     cJSON_free(json);
     st = line.length == 0 ? error_memory("a JSON record")
                           : file_write_all(file->fd, line.bytes, line.length, file->path);
+    if (st == STRAIT_OK) file->length += (off_t)line.length;
+    /* no half record stays; where even this fails, the error above is the one to tell */
+    else if (line.length > 0 && ftruncate(file->fd, file->length) != 0) { }
     text_free(&line);
     return st;
 }

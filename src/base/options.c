@@ -149,7 +149,7 @@ void option_allowed(const struct option *option, struct text *out)
                  option->min, option->max);
         break;
     case OPTION_REAL:
-        text_add(out, "a number, %g .. %g", option->min, option->max);
+        text_add(out, "a number, %.10g .. %.10g", option->min, option->max);
         break;
     case OPTION_LIST:
         text_add(out, "up to %d integers, each %.0f .. %.0f", CONFIG_LIST_MAX, option->min,

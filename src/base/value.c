@@ -181,13 +181,13 @@ bool option_set_text(const struct option *option, struct strait_config *config,
     return false;
 }
 
-/* The shortest text that reads back as the same number, always with a point or an
- * exponent: libconfig tells numbers with fractions from integers by that. */
+/* A short text that reads back as the same number, always with a point or an exponent:
+ * libconfig tells numbers with fractions from integers by that. */
 static void write_real(double value, struct text *out)
 {
     char digits[40];
 
-    for (int precision = 1; precision <= 17; precision++) {
+    for (int precision = 6; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);
         if (strtod(digits, NULL) == value) break;
     }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "build.h"
 #include "train/dataset.h"
 #include "train/meter.h"
@@ -20,6 +21,8 @@ void openblas_set_num_threads(int threads);
 #elif HAVE_BLI_THREAD_SET_NUM_THREADS
 void bli_thread_set_num_threads(long threads);
 #endif
+
+enum { SKIPS_BEFORE_GIVING_UP = 100 };
 
 struct trainer {
     const struct strait_config *config;
@@ -39,6 +42,7 @@ struct trainer {
     size_t steps_per_epoch;
     struct moment now;
     double accuracy;         /* after the last epoch; NaN: no held-out samples */
+    int skipped_in_a_row;
     bool agreed;
 };
 
@@ -201,6 +205,13 @@ static strait_status step(struct trainer *t, size_t in_epoch)
     t->agreed = is_common(st);
     if (st > STRAIT_SKIPPED) return st;
     if (st == STRAIT_OK) optimizer_apply(t->optimizer);
+    t->skipped_in_a_row = st == STRAIT_SKIPPED ? t->skipped_in_a_row + 1 : 0;
+    if (t->skipped_in_a_row == SKIPS_BEFORE_GIVING_UP) {
+        t->agreed = true;
+        return error_set(STRAIT_ERR_NONFINITE, "the last %d steps were all skipped, for gradients "
+                         "that were not finite: the training has diverged; lower train.lr",
+                         SKIPS_BEFORE_GIVING_UP);
+    }
     meter_step(t->meter, clock_s() - begin, waited, share.count, loss);
     return STRAIT_OK;
 }
@@ -263,7 +274,7 @@ static strait_status after_step(struct trainer *t)
     if (due || t->now.epoch_end) return end_interval(t);
     if (t->cluster->rank == 0 && t->report.progress == PROGRESS_LINE) {
         strait_stats(t->ctx, &statistics);
-        own = meter_total(t->meter, &statistics);
+        own = meter_since_cut(t->meter, &statistics);
         report_tick(&t->report, &t->now, own.loss_sum / (double)own.samples, &own);
     }
     return STRAIT_OK;
@@ -318,6 +329,9 @@ static strait_status sum_up(struct trainer *t)
     for (int r = 1; r < t->cluster->size; r++) identical &= hashes[r] == hashes[0];
     if (t->cluster->rank == 0)
         st = report_summary(&t->report, &t->now, t->records, t->accuracy, identical, hash);
+    if (t->cluster->rank == 0 && own.skipped > own.steps / 2)
+        log_write(LOG_WARN, "most steps were skipped for gradients that were not finite: the "
+                  "training has diverged; lower train.lr");
     if (st == STRAIT_OK && !identical)
         st = error_set(STRAIT_ERR_DIVERGED, "the parameters differ between ranks at the end");
     st = agree(t, st, "writing the summary");

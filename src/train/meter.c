@@ -73,7 +73,7 @@ static void fill_statistics(struct record *r, const strait_statistics *now,
         r->wire_bytes[c] = now->wire_bytes[c] - then->wire_bytes[c];
 }
 
-struct record meter_cut(struct meter *m, const strait_statistics *now)
+struct record meter_since_cut(const struct meter *m, const strait_statistics *now)
 {
     struct record r = { .steps = m->total.steps - m->at_cut.steps,
                         .samples = m->total.samples - m->at_cut.samples,
@@ -83,6 +83,13 @@ struct record meter_cut(struct meter *m, const strait_statistics *now)
 
     fill_percentiles(m, m->cut_at, &r);
     fill_statistics(&r, now, &m->then);
+    return r;
+}
+
+struct record meter_cut(struct meter *m, const strait_statistics *now)
+{
+    struct record r = meter_since_cut(m, now);
+
     m->at_cut = m->total;
     m->cut_at = m->count;
     m->then = *now;

@@ -16,6 +16,8 @@ void meter_step(struct meter *m, double step_s, double exposed_s, size_t samples
 
 /* The record since the last cut, and since the beginning. `now` is the context's total. */
 struct record meter_cut(struct meter *m, const strait_statistics *now);
+/* The record since the last cut, as it would be; nothing is cut. */
+struct record meter_since_cut(const struct meter *m, const strait_statistics *now);
 struct record meter_total(const struct meter *m, const strait_statistics *now);
 
 #endif

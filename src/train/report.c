@@ -2,9 +2,11 @@
  * report.c - see report.h. */
 #include "train/report.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,16 +14,37 @@
 
 static const double redraw_s = 0.2;
 
-/* Open MPI gives every rank a pseudo-terminal for output, whatever mpirun's own output
- * is; what counts is where mpirun writes. */
+/* What this rank's output ends up in, when it can be told. Open MPI gives every rank a
+ * pseudo-terminal, whatever mpirun's own output is; what counts is where mpirun writes. */
+static void output_path(char *path, size_t size)
+{
+    if (getenv("OMPI_COMM_WORLD_RANK") == NULL) snprintf(path, size, "/proc/self/fd/1");
+    else snprintf(path, size, "/proc/%d/fd/1", (int)getppid());
+}
+
 static bool writes_to_terminal(void)
 {
     char link[64], target[256] = "";
 
-    if (getenv("OMPI_COMM_WORLD_RANK") == NULL) return isatty(STDOUT_FILENO);
-    snprintf(link, sizeof link, "/proc/%d/fd/1", (int)getppid());
+    output_path(link, sizeof link);
     if (readlink(link, target, sizeof target - 1) < 0) return false;
     return strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0;
+}
+
+/* Columns of that terminal now: it may have been resized. */
+static int terminal_width(void)
+{
+    struct winsize size = { 0 };
+    char path[64];
+    int fd;
+
+    output_path(path, sizeof path);
+    fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) {
+        if (ioctl(fd, TIOCGWINSZ, &size) != 0) size.ws_col = 0;
+        close(fd);
+    }
+    return size.ws_col > 0 ? size.ws_col : 80;
 }
 
 strait_status report_open(struct report *r, const struct strait_config *config,
@@ -83,15 +106,17 @@ static void write_ratio(char *to, size_t size, double ratio)
 static void write_line(const struct report *r, const struct moment *at, double loss, double rate,
                        const struct record *own, struct text *out)
 {
-    char ratio[32];
+    char ratio[32], loss_text[32];
     double gone = clock_s() - r->begun_at;
     double left = gone / (double)at->step * (double)(r->total_steps - at->step);
 
     write_ratio(ratio, sizeof ratio, record_ratio(own));
-    text_add(out, "epoch %lld/%lld  step %zu/%zu  loss %.4f  %.0f samples/s  exposed %.2f ms/step  "
+    if (isnan(loss)) snprintf(loss_text, sizeof loss_text, "nan"); /* printf may say -nan */
+    else snprintf(loss_text, sizeof loss_text, "%.4f", loss);
+    text_add(out, "epoch %lld/%lld  step %zu/%zu  loss %s  %.0f samples/s  exposed %.2f ms/step  "
                   "ratio %s  %.0f s left",
              (long long)at->epoch, (long long)r->config->train.epochs, at->step, r->total_steps,
-             loss, rate, record_ms(own, own->exposed_s), ratio, ceil(left));
+             loss_text, rate, record_ms(own, own->exposed_s), ratio, ceil(left));
 }
 
 void report_tick(struct report *r, const struct moment *at, double loss, const struct record *own)
@@ -100,7 +125,8 @@ void report_tick(struct report *r, const struct moment *at, double loss, const s
 
     if (r->progress != PROGRESS_LINE || clock_s() - r->drawn_at < redraw_s) return;
     write_line(r, at, loss, record_rate(own) * r->cluster->size, own, &line);
-    printf("\r\033[K%s", text_string(&line));
+    /* a line that wrapped could not be erased; the last column would wrap too */
+    printf("\r\033[K%.*s", terminal_width() - 1, text_string(&line));
     fflush(stdout);
     r->drawn_at = clock_s();
     r->line_open = true;

@@ -9,7 +9,9 @@
 #include "train/report.h"
 
 /* Differences below this share of a step are noise. */
-static const double noticeable = 0.05;
+static const double noticeable = 0.1;
+/* Fewer steps than this are dominated by start-up and chance. */
+static const uint64_t enough = 100;
 
 static double own_s(const struct record *r)
 {
@@ -57,6 +59,7 @@ void verdict_slowest(const struct record *records, const struct cluster *cluster
                   "%.2f ms: ",
              slowest, cluster_host(cluster, slowest), record_ms(r, own_s(r)), record_ms(r, usual));
     if (cluster->size == 1) text_add(out, "it is the only rank");
+    else if (r->steps < enough) text_add(out, "too few steps to tell");
     else if (excess < noticeable * r->step_s) text_add(out, "no rank is markedly slower");
     else if (codec_excess > excess / 2)
         text_add(out, "its encoding and decoding take longer and compete with its compute");
