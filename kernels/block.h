@@ -23,6 +23,17 @@ ALWAYS_INLINE size_t block_count(size_t n, size_t block)
     return (n + block - 1) / block;
 }
 
+/* Ask for the next n elements while the processor computes on those it has; of a large
+ * block only for its begin: the processor's own prefetching has the rest. */
+ALWAYS_INLINE void block_prefetch(const float *x, const float *residual, size_t n)
+{
+    n = n < 1024 ? n : 1024;
+    for (size_t i = 0; i < n; i += 16) {
+        __builtin_prefetch(x + i);
+        __builtin_prefetch(residual + i, 1);
+    }
+}
+
 /* v = x + residual_in; returns the largest magnitude bits. Signed, because SSE2 has no
  * unsigned comparison. */
 ALWAYS_INLINE uint32_t block_sum(const float *restrict x, const float *residual_in, float *v,

@@ -17,6 +17,14 @@ static inline uint16_t bf16_from(float v)
     return (uint16_t)((int32_t)(rounded & 0x7fffffffu) < 0x7f800000 ? rounded >> 16 : largest);
 }
 
+/* which ? a : b by masks: compilers would make a branch of it, and no vectors then. */
+static inline int32_t selected(bool which, int32_t a, int32_t b)
+{
+    int32_t mask = -(int32_t)which;
+
+    return (a & mask) | (b & ~mask);
+}
+
 static inline float bf16_to(uint16_t h)
 {
     return bits_float((uint32_t)h << 16);
@@ -35,9 +43,9 @@ static inline uint16_t fp16_from(float v)
     int32_t small = (int32_t)float_bits(bits_float((uint32_t)m) + 0.5f) - 0x3f000000;
     /* otherwise: rebias the exponent by 15 - 127 and round the 13 dropped bits */
     int32_t normal = (m - 0x38000000 + 0xfff + (m >> 13 & 1)) >> 13;
-    int32_t h = m < 0x38800000 ? small : normal;
+    int32_t h = selected(m < 0x38800000, small, normal);
 
-    h = m >= 0x477ff000 ? 0x7bff : h; /* would round to 65536 or more */
+    h = selected(m >= 0x477ff000, 0x7bff, h); /* would round to 65536 or more */
     return (uint16_t)((uint32_t)h | sign);
 }
 
@@ -49,9 +57,9 @@ static inline float fp16_to(uint16_t h)
     int32_t m = h & 0x7fff;
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
     float small = bits_float(0x3f000000u | (uint32_t)m) - 0.5f;
-    float normal = bits_float(((uint32_t)m << 13) + 0x38000000u);
+    int32_t normal = (m << 13) + 0x38000000;
 
-    return bits_float(float_bits(m < 0x400 ? small : normal) | sign);
+    return bits_float((uint32_t)selected(m < 0x400, (int32_t)float_bits(small), normal) | sign);
 }
 
 static inline bool fp16_bad(uint16_t h)

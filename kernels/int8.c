@@ -21,6 +21,7 @@ uint32_t OF_ISA(int8_encode)(const float *x, const float *residual_in, float *re
 
         if (largest >= NONFINITE_BITS) return largest;
         lef32_put(wire + 4 * b, scale);
+        if (n - at >= 2 * block) block_prefetch(x + at + block, residual_in + at + block, block);
         quantise(residual_out + at, count, scale, TOP, codes + at);
     }
     return 0;
