@@ -98,4 +98,8 @@ const struct kernels OF_ISA(kernels) = {
     .fp16 = ROW(fp16),
     .int8 = ROW(int8),
     .topk = ROW(topk),
+    .fp8 = ROW(fp8),
+    .int4 = ROW(int4),
+    .int2 = ROW(int2),
+    .onebit = ROW(onebit),
 };

@@ -47,7 +47,7 @@ struct kernels {
     uint32_t (*largest)(const float *x, size_t n);          /* magnitude bits */
     void (*add)(float *sum, const float *x, size_t n);      /* sum += x */
     void (*divide)(float *x, size_t n, float by);           /* x /= by */
-    struct codec_kernels fp32, bf16, fp16, int8, topk;
+    struct codec_kernels fp32, bf16, fp16, int8, topk, fp8, int4, int2, onebit;
 };
 
 /* The host's tables: the same loops compiled for several instruction sets. All give the
@@ -82,6 +82,10 @@ DECLARE_CODEC(bf16);
 DECLARE_CODEC(fp16);
 DECLARE_CODEC(int8);
 DECLARE_CODEC(topk);
+DECLARE_CODEC(fp8);
+DECLARE_CODEC(int4);
+DECLARE_CODEC(int2);
+DECLARE_CODEC(onebit);
 #endif
 
 #endif

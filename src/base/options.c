@@ -14,7 +14,8 @@
 static const char *const formats[] = { "csv", "idx", NULL };
 static const char *const models[] = { "mlp", NULL };
 static const char *const optimizers[] = { "sgd", "adam", NULL };
-static const char *const codecs[] = { "fp32", "bf16", "fp16", "int8", "topk", NULL };
+static const char *const codecs[] = { "fp32", "bf16", "fp16", "int8", "topk", "fp8", "int4",
+                                     "int2", "onebit", NULL };
 static const char *const schedules[] = { "sra", "ring", "allgather", "dense", NULL };
 static const char *const transports[] = { "ucx", "mpi", NULL };
 static const char *const nonfinites[] = { "skip", "stop", NULL };
@@ -88,7 +89,8 @@ const struct option config_options[] = {
         "tiles under way at once: more overlap, more memory"),
     INT("comm.dense_below", "elements", "1024", 0, LARGE, comm.dense_below,
         "tensors with fewer elements travel as fp32"),
-    INT("comm.block", "elements", "256", 8, 65536, comm.block, "int8: elements that share a scale"),
+    INT("comm.block", "elements", "256", 8, 65536, comm.block,
+        "fp8, int8, int4, int2, onebit: elements that share a scale; a multiple of 8"),
     REAL("comm.topk_ratio", "", "0.05", 1e-6, 1.0, comm.topk_ratio,
          "topk: share of each chunk's elements that is sent"),
     BOOL("comm.error_feedback", "true", comm.error_feedback,

@@ -5,7 +5,8 @@
 #include <string.h>
 
 const struct codec *const codec_table[] = {
-    &codec_fp32, &codec_bf16, &codec_fp16, &codec_int8, &codec_topk, NULL,
+    &codec_fp32, &codec_bf16, &codec_fp16, &codec_int8, &codec_topk,
+    &codec_fp8, &codec_int4, &codec_int2, &codec_onebit, NULL,
 };
 
 const struct codec *codec_find(const char *name)

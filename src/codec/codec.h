@@ -12,7 +12,7 @@
 
 /* What the configuration says about codecs. */
 struct codec_settings {
-    uint32_t block;    /* int8: elements that share a scale */
+    uint32_t block;    /* elements that share a scale; a multiple of 8 */
     double topk_ratio; /* topk: share of the elements that is sent */
 };
 
@@ -36,7 +36,8 @@ struct codec {
     void (*lay_out)(const struct codec_settings *settings, struct codec_shape *shape);
 };
 
-extern const struct codec codec_fp32, codec_bf16, codec_fp16, codec_int8, codec_topk;
+extern const struct codec codec_fp32, codec_bf16, codec_fp16, codec_int8, codec_topk, codec_fp8,
+    codec_int4, codec_int2, codec_onebit;
 
 /* All codecs, NULL at the end. */
 extern const struct codec *const codec_table[];

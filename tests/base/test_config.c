@@ -89,6 +89,20 @@ static void all_errors_come_at_once_with_lines(void **state)
     assert_memory_equal(&config, &before, sizeof config);
 }
 
+static void a_block_is_a_multiple_of_8(void **state)
+{
+    struct strait_config config;
+
+    (void)state;
+    config_defaults(&config);
+    assert_ok(config_assign(&config, "data.path=/d/x.csv"));
+    assert_ok(config_assign(&config, "comm.block=100"));
+    assert_int_equal(config_check(&config), STRAIT_ERR_CONFIG);
+    assert_contains(strait_error_message(), "comm.block: is no whole number of bytes");
+    assert_ok(config_assign(&config, "comm.block=104"));
+    assert_ok(config_check(&config));
+}
+
 static void a_key_outside_a_group_is_pointed_to_its_group(void **state)
 {
     struct strait_config config;
@@ -224,6 +238,7 @@ static void rules_between_keys_are_checked_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_is_a_multiple_of_8),
         cmocka_unit_test(every_default_is_allowed),
         cmocka_unit_test_teardown(a_file_goes_over_defaults, remove_file),
         cmocka_unit_test_teardown(all_errors_come_at_once_with_lines, remove_file),

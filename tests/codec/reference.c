@@ -20,28 +20,69 @@ double reference_round(double v, int digits, int lowest, double largest)
     return copysign(rounded, v);
 }
 
-static float int8_scale(const float *v, size_t n)
+/* Nearest to v / scale of what `round` allows; scale is largest / top. */
+static void rounded_block(const float *v, size_t n, double top, double (*round)(double),
+                          float *out)
 {
+    float scale, inverse;
     double largest = 0;
-    float scale;
 
     for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)v[i]));
-    scale = (float)(largest / 127.0);
-    if (scale < FLT_MIN) return 0;
-    while (127.0 * (double)scale > FLT_MAX) scale = nextafterf(scale, 0);
-    return scale;
+    scale = (float)(largest / top);
+    if (scale < FLT_MIN) scale = 0;
+    while (top * (double)scale > FLT_MAX) scale = nextafterf(scale, 0);
+    inverse = scale > 0 ? 1.0f / scale : 0;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)fmin(top, fmax(-top, round((double)(v[i] * inverse)))) * scale;
 }
 
-static void int8_block(const float *v, size_t n, float *out)
+static double e4m3(double v)
 {
-    float scale = int8_scale(v, n), inverse = scale > 0 ? 1.0f / scale : 0;
+    return reference_round(v, 4, -9, 448);
+}
+
+/* The mean of the magnitudes of the elements of one sign (0: of both), times 2^-17, in the
+ * order of docs/wire-format.md. */
+static float lane_mean(const float *v, size_t n, int sign)
+{
+    float lane[16] = { 0 };
+    int count = 0;
 
     for (size_t i = 0; i < n; i++) {
-        double code = nearbyint((double)(v[i] * inverse));
-
-        code = fmin(127, fmax(-127, code));
-        out[i] = (float)code * scale;
+        if (sign != 0 && (v[i] < 0) != (sign < 0)) continue;
+        lane[i % 16] += fabsf(v[i]) * 0x1p-17f;
+        count++;
     }
+    for (int h = 8; h > 0; h /= 2)
+        for (int j = 0; j < h; j++) lane[j] += lane[j + h];
+    return count > 0 ? lane[0] / (float)count : 0;
+}
+
+static float scaled_up(double mean, double most)
+{
+    double scale = fmin(mean, most) * 0x1p17;
+
+    return scale < FLT_MIN ? 0 : (float)scale;
+}
+
+static void int2_block(const float *v, size_t n, float *out)
+{
+    float scale = scaled_up((double)(0.625f * lane_mean(v, n, 0)), 0x1.5p109);
+
+    for (size_t i = 0; i < n; i++) {
+        double outer = fabs((double)v[i]) > 2.0 * (double)scale ||
+                       (double)v[i] == 2.0 * (double)scale ? 3 : 1;
+
+        out[i] = (float)(v[i] < 0 ? -outer : outer) * scale;
+    }
+}
+
+static void onebit_block(const float *v, size_t n, float *out)
+{
+    float above = scaled_up((double)lane_mean(v, n, 1), (double)FLT_MAX * 0x1p-17);
+    float below = scaled_up((double)lane_mean(v, n, -1), (double)FLT_MAX * 0x1p-17);
+
+    for (size_t i = 0; i < n; i++) out[i] = v[i] < 0 ? -below : above;
 }
 
 struct item { float v; size_t index; };
@@ -65,6 +106,15 @@ static void topk(const float *v, size_t n, uint32_t k, float *out)
     free(items);
 }
 
+static void block(const char *codec, const float *v, size_t n, float *out)
+{
+    if (strcmp(codec, "fp8") == 0) rounded_block(v, n, 448, e4m3, out);
+    if (strcmp(codec, "int8") == 0) rounded_block(v, n, 127, nearbyint, out);
+    if (strcmp(codec, "int4") == 0) rounded_block(v, n, 7, nearbyint, out);
+    if (strcmp(codec, "int2") == 0) int2_block(v, n, out);
+    if (strcmp(codec, "onebit") == 0) onebit_block(v, n, out);
+}
+
 void reference_decoded(const char *codec, const float *v, size_t n, uint32_t param, float *out)
 {
     if (strcmp(codec, "topk") == 0) {
@@ -77,7 +127,7 @@ void reference_decoded(const char *codec, const float *v, size_t n, uint32_t par
             out[i] = (float)reference_round(v[i], 8, -133, 0x1.fep127);
         if (strcmp(codec, "fp16") == 0)
             out[i] = (float)reference_round(v[i], 11, -24, 65504.0);
-        if (strcmp(codec, "int8") == 0 && i % param == 0)
-            int8_block(v + i, n - i < param ? n - i : param, out + i);
+        if (param > 0 && i % param == 0)
+            block(codec, v + i, n - i < param ? n - i : param, out + i);
     }
 }

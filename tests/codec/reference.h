@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* What a decoder must give for the n values v under the named codec. `param` is the block
- * (int8) or k (topk). */
+ * (of the codecs that have one) or k (topk). */
 void reference_decoded(const char *codec, const float *v, size_t n, uint32_t param, float *out);
 
 /* Round to the nearest value with `digits` binary digits of precision and exponents from

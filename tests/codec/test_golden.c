@@ -67,6 +67,39 @@ static void topk_bytes(void **state) /* k = ceil(0.3 * 8) = 3 */
     expect(&codec_topk, golden, sizeof golden);
 }
 
+static void fp8_bytes(void **state) /* scale 65536 / 448 = 146.28... */
+{
+    static const uint8_t golden[12] = { 0x25, 0x49, 0x12, 0x43,
+                                        0, 0x03, 0x83, 0x02, 0x8b, 0, 0x33, 0xfe };
+
+    (void)state;
+    expect(&codec_fp8, golden, sizeof golden);
+}
+
+static void int4_bytes(void **state) /* scale 65536 / 7 = 9362.28... */
+{
+    static const uint8_t golden[8] = { 0x25, 0x49, 0x12, 0x46, 0, 0, 0, 0x90 };
+
+    (void)state;
+    expect(&codec_int4, golden, sizeof golden);
+}
+
+static void int2_bytes(void **state) /* scale 0.625 * 65641.75... / 8 = 5128.26... */
+{
+    static const uint8_t golden[6] = { 0x18, 0x42, 0xa0, 0x45, 0x9a, 0x29 };
+
+    (void)state;
+    expect(&codec_int2, golden, sizeof golden);
+}
+
+static void onebit_bytes(void **state) /* P 101.501 / 5, N 65540.25 / 3 */
+{
+    static const uint8_t golden[9] = { 0xcf, 0x66, 0xa2, 0x41, 0x80, 0xad, 0xaa, 0x46, 0x94 };
+
+    (void)state;
+    expect(&codec_onebit, golden, sizeof golden);
+}
+
 static const struct payload_header header = { .codec = 4, .leg = LEG_FROM_OWNER,
                                               .step = 0x01020304, .bucket = 0x0506,
                                               .owner = 0x0708, .tile = 0x11121314,
@@ -128,7 +161,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_bytes), cmocka_unit_test(bf16_bytes), cmocka_unit_test(fp16_bytes),
-        cmocka_unit_test(int8_bytes), cmocka_unit_test(topk_bytes), cmocka_unit_test(header_bytes),
+        cmocka_unit_test(int8_bytes), cmocka_unit_test(topk_bytes), cmocka_unit_test(fp8_bytes),
+        cmocka_unit_test(int4_bytes), cmocka_unit_test(int2_bytes), cmocka_unit_test(onebit_bytes),
+        cmocka_unit_test(header_bytes),
         cmocka_unit_test(every_changed_byte_of_a_header_is_refused),
         cmocka_unit_test(a_poisoned_payload_has_no_body),
     };

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * int2.c - blocks of `param` elements (a multiple of 8) that share one fp32 scale, four
+ * 2-bit codes a byte.
+ *
+ * The code q = 0 .. 3 stands for (2q - 3) * scale: -3, -1, 1, 3. On a Gaussian block
+ * those four levels leave 0.12 of the energy at their best, with scale = 0.5 of the
+ * deviation; -1, 0, 1 leave 0.19. For a Gaussian that scale is 0.625 of the mean
+ * magnitude, which, unlike the largest, no outlier moves much. */
+#include "block.h"
+
+#define TOP 3.0f
+
+ALWAYS_INLINE float scale_of_mean(const float *v, size_t n)
+{
+    lane_bits sign_off = (lane_bits){ 0 } + 0x7fffffff, bits;
+    lanes sum = { 0 }, some;
+    float lane[LANES], last[LANES] = { 0 }, mean;
+    size_t whole = n - n % LANES;
+
+    for (size_t i = 0; i < whole; i += LANES) {
+        memcpy(&bits, v + i, sizeof bits);
+        bits &= sign_off;
+        memcpy(&some, &bits, sizeof some);
+        sum += some * SUM_UNIT;
+    }
+    for (size_t i = whole; i < n; i++) last[i - whole] = fabsf(v[i]) * SUM_UNIT;
+    memcpy(&some, last, sizeof some);
+    sum += some;
+    memcpy(lane, &sum, sizeof lane);
+    mean = sum_of_lanes(lane) / (float)n;
+    mean = 0.625f * mean < 0x1.5p109f ? 0.625f * mean : 0x1.5p109f; /* 3 * scale is finite */
+    mean /= SUM_UNIT;
+    return mean < FLT_MIN ? 0.0f : mean;
+}
+
+/* Four codes of a byte each, as a 32-bit word, drawn together to its low byte. */
+ALWAYS_INLINE void pack(int8_t *restrict codes, size_t n, uint8_t *restrict packed)
+{
+    for (size_t i = n; i % 4 != 0; i++) codes[i] = 0;
+    for (size_t i = 0; i < (n + 3) / 4; i++) {
+        uint32_t word = le32_get((const uint8_t *)codes + 4 * i);
+
+        packed[i] = (uint8_t)(word | word >> 6 | word >> 12 | word >> 18);
+    }
+}
+
+ALWAYS_INLINE bool unpack(const uint8_t *restrict packed, size_t n, int8_t *restrict codes)
+{
+    for (size_t i = 0; i < (n + 3) / 4; i++) {
+        uint32_t four = packed[i];
+
+        le32_put((uint8_t *)codes + 4 * i, (four & 3u) | (four & 0x0cu) << 6 |
+                                               (four & 0x30u) << 12 | (four & 0xc0u) << 18);
+    }
+    for (size_t i = 0; i < n; i++) codes[i] = (int8_t)(2 * codes[i] - 3);
+    return n % 4 != 0 && packed[n / 4] >> 2 * (n % 4) != 0;
+}
+
+/* q is how many of the borders -2 * scale, 0 and 2 * scale v reaches. */
+ALWAYS_INLINE void choose(float *restrict v, size_t n, float scale, int8_t *restrict codes)
+{
+    float border = 2.0f * scale;
+
+    for (size_t i = 0; i < n; i++) {
+        int q = (v[i] >= -border) + (v[i] >= 0.0f) + (v[i] >= border);
+
+        codes[i] = (int8_t)q;
+        v[i] -= (float)(2 * q - 3) * scale;
+    }
+}
+
+uint32_t OF_ISA(int2_encode)(const float *x, const float *residual_in, float *residual_out,
+                             size_t n, const struct encoding *e, uint8_t *wire)
+{
+    size_t block = e->param;
+    uint8_t *packed = wire + 4 * block_count(n, block);
+    int8_t codes[CODES];
+
+    for (size_t b = 0, at = 0; at < n; b++, at += block) {
+        size_t end = n - at < block ? n : at + block;
+        uint32_t largest = block_sum(x + at, residual_in + at, residual_out + at, end - at);
+        float scale;
+
+        if (largest >= NONFINITE_BITS) return largest;
+        scale = scale_of_mean(residual_out + at, end - at);
+        lef32_put(wire + 4 * b, scale);
+        if (n - at >= 2 * block) block_prefetch(x + end, residual_in + end, block);
+        for (size_t i = at; i < end; i += CODES) {
+            size_t count = end - i < CODES ? end - i : CODES;
+
+            choose(residual_out + i, count, scale, codes);
+            pack(codes, count, packed + i / 4);
+        }
+    }
+    return 0;
+}
+
+bool OF_ISA(int2_decode)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)
+{
+    return decode_packed(wire, n, e->param, 4, TOP, unpack, false, out);
+}
+
+bool OF_ISA(int2_decode_add)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)
+{
+    return decode_packed(wire, n, e->param, 4, TOP, unpack, true, out);
+}
