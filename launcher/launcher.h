@@ -14,6 +14,7 @@ struct command {
 int cmd_train(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 
 enum { EXIT_USAGE = 2 };
 

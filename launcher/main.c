@@ -8,6 +8,7 @@ static const struct command commands[] = {
     { "train", "train a model with the ranks of this job", cmd_train },
     { "config", "check or print a configuration, or print the reference page", cmd_config },
     { "info", "show the version, the build, and what this host offers", cmd_info },
+    { "bench", "measure exchanges, codecs and transports", cmd_bench },
 };
 
 static void print_help(void)

@@ -40,7 +40,7 @@ tests_ranks_test_faults_SOURCES = tests/ranks/test_faults.c tests/lib/ranks.c te
 
 test_scripts = \
 	tests/ranks/exchange.sh tests/ranks/faults.sh \
-	tests/cli/usage.sh tests/cli/config.sh tests/cli/train.sh tests/cli/broken.sh \
+	tests/cli/usage.sh tests/cli/config.sh tests/cli/train.sh tests/cli/broken.sh tests/cli/bench.sh \
 	tests/lint/layers.sh tests/lint/interface.sh
 TESTS += $(test_scripts)
 EXTRA_DIST += $(test_scripts) tests/lib/tap.sh tests/lib/unit.h

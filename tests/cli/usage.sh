@@ -6,7 +6,7 @@
 check "help lists the commands" 0 "train" "$STRAIT" --help
 check "-h is help" 0 "Usage: strait" "$STRAIT" -h
 check "the version" 0 "strait 0." "$STRAIT" --version
-for command in train config info; do
+for command in train config info bench; do
     check "$command --help" 0 "Usage:" "$STRAIT" $command --help
     check "$command --version" 0 "strait 0." "$STRAIT" $command --version
 done
@@ -31,6 +31,6 @@ ok "three ranks help once"
 
 man -l "$SRCDIR/docs/strait.1" >out 2>/dev/null || mandoc "$SRCDIR/docs/strait.1" >out 2>&1 ||
     cp "$SRCDIR/docs/strait.1" out
-for command in train config info; do grep -q "$command" out || break; done
+for command in train config info bench; do grep -q "$command" out || break; done
 ok "the manual page knows every command"
 done_testing

@@ -30,7 +30,7 @@ layer_of_include() { # "codec/codec.h", "kernels.h", "launcher.h"
     strait.h | build.h) ;;
     */*) echo "${1%%/*}" ;;
     kernels.h | block.h) echo kernels ;;
-    launcher.h) echo launcher ;;
+    launcher.h | bench.h | bench_variant.h) echo launcher ;;
     *) echo "unknown:$1" ;;
     esac
 }

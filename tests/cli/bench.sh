@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bench.sh - the benchmarks run, their CSV and JSON can be read, wrong use is said once.
+. "$SRCDIR/tests/lib/tap.sh"
+
+for name in allreduce codec p2p; do
+    check "$name --help" 0 "Usage:" "$STRAIT" bench $name --help
+    check "$name: an unknown option" 2 "unknown option --fast" "$STRAIT" bench $name --fast
+    check "$name: a wrong format" 2 "--format takes text, csv or json" \
+        "$STRAIT" bench $name --format xml
+    check "$name: an option without its value" 2 "--repeat wants a value" \
+        "$STRAIT" bench $name --repeat
+    check "$name: no repeats" 2 "--repeat takes an integer" "$STRAIT" bench $name --repeat 0
+done
+check "bench without a name" 2 "say allreduce, codec or p2p" "$STRAIT" bench
+check "p2p with one rank" 2 "mpirun -np 2" "$STRAIT" bench p2p
+
+wrong() { # wrong PATTERN OPTION... - three ranks say it in one line, with exit code 2
+    local pattern=$1 st
+    shift
+    ranks 3 "$STRAIT" bench allreduce "$@" >out 2>&1
+    st=$?
+    [ $st -eq 2 ] && [ "$(wc -l <out)" -eq 1 ] && grep -qF -e "$pattern" out
+    ok "allreduce $*"
+}
+wrong "unknown codec int9" --codec int9
+wrong "fp32 takes no parameter" --codec fp32:3
+wrong "comm.topk_ratio" --codec topk:7
+wrong "unknown schedule ring" --schedule sra,ring
+wrong "unknown transport rdma" --transport rdma
+wrong "1Q is no size" --sizes 1Q
+wrong "8M:4M is no size" --sizes 8M:4M
+wrong "--link-rate takes a rate" --link-rate fast
+wrong "use --codec" --set comm.codec=int8
+wrong "comm.bukcet_mb" --set comm.bukcet_mb=1
+wrong "unknown option --fast" --fast
+check "a file of gradients that is not there" 1 "nowhere: cannot be read" \
+    ranks 2 "$STRAIT" bench allreduce --gradients nowhere
+
+# columns: size count codec schedule time_ms algbw busbw wire_bytes ratio percent error ok
+ranks 3 "$STRAIT" bench allreduce --codec fp32,int8:64,topk:0.01 --schedule all \
+    --sizes 4K:64K:16 --repeat 3 --format csv --cpu --link-rate 1gbit >out 2>&1
+ok "three ranks, three codecs, two schedules"
+grep -v '^#' out >rows
+[ "$(head -n 1 rows)" = \
+    size,count,codec,schedule,time_ms,algbw_gbs,busbw_gbs,wire_bytes,ratio,wire_percent,error,ok ]
+ok "the CSV names its columns"
+awk -F, 'NR > 1 { n++; if (NF != 12 || $12 != "yes" || $5 <= 0) exit 1 } END { exit n != 14 }' rows
+ok "a row for each, and MPI's for each size, all as they should be"
+awk -F, '$3 == "mpi" { if ($8 != "" || $9 != "") exit 1; n++ } END { exit n != 2 }' rows
+ok "bytes that are not known are empty"
+# 2(N-1)/N of 64 KiB in fp32, four headers of 24 bytes
+awk -F, '$1 == 65536 && $3 == "fp32" && $4 == "sra" { n = $8 }
+    END { exit n < 87000 || n > 88000 }' rows
+ok "fp32 sends what an uncompressed exchange must"
+awk -F, '$1 == 65536 && $3 == "topk:0.01" && $4 == "sra" { r = $9 }
+    END { exit r < 30 || r > 51 }' rows
+ok "topk:0.01 sends a fiftieth"
+grep -q '^# cpu_user_s_rank2 ' out && grep -q '^# peak_memory_mib ' out
+ok "memory and processor time at the end"
+
+ranks 2 "$STRAIT" bench allreduce --codec int8 --sizes 100K --tensors 7 --repeat 1 --warmup 0 \
+    --transport mpi --set comm.bucket_mb=0.01 --format json 2>err >out &&
+    python3 -m json.tool out >/dev/null && grep -q '"ok":.*"yes"' out
+ok "JSON, several tensors, the mpi transport"
+
+head -c 40000 "$SRCDIR/data/digits.csv" | tr -c 'a-z' '?' >values # 0x3f3f3f3f is 0.747
+ranks 2 "$STRAIT" bench allreduce --codec bf16 --sizes 64K --repeat 1 --gradients values >out 2>&1
+ok "gradients from a file"
+head -c 4096 /dev/zero | tr '\0' '\377' >values
+check "gradients that are not finite" 1 "not finite" \
+    ranks 2 "$STRAIT" bench allreduce --codec bf16 --sizes 4K --repeat 1 --gradients values
+
+"$STRAIT" bench codec --size 1M --repeat 1 --format csv >out 2>&1 &&
+    awk -F, 'NR > 1 && ($3 <= 0 || $6 <= 0) { exit 1 } END { exit NR < 5 }' out
+ok "codec: a row for every codec"
+"$STRAIT" bench codec --size 300K --codec int8:64 --repeat 2 --format json >out 2>err &&
+    python3 -m json.tool out >/dev/null
+ok "codec: JSON"
+
+ranks 3 "$STRAIT" bench p2p --sizes 4:64K:16 --repeat 2 --format csv >out 2>&1 &&
+    [ "$(head -n 1 out)" = size,lat_us_1,gbs_1,lat_us_2,gbs_2 ] &&
+    awk -F, 'NR > 1 && ($2 <= 0 || $5 < 0) { exit 1 } END { exit NR != 5 }' out
+ok "p2p: columns for each peer"
+done_testing
