@@ -22,7 +22,7 @@ static const char command[] = "bench allreduce";
 struct arguments {
     const char *codec, *schedule, *range, *transport, *repeat, *warmup, *tensors, *rate, *format;
     const char *gradients;
-    bool cpu;
+    bool cpu, no_mpi;
     struct bench_sets sets;
     struct bench_sizes sizes;
     struct bench_codec_choice choices[BENCH_CODECS_MAX];
@@ -54,6 +54,7 @@ static void print_help(void)
            "  --warmup N        exchanges before them (default 1)\n"
            "  --link-rate RATE  of each rank's link, as 1gbit: fills wire_percent\n"
            "  --gradients FILE  exchange these fp32 values, from rank * size on, over and over\n"
+           "  --no-mpi          leave MPI_Allreduce out\n"
            "  --cpu             processor seconds of each rank at the end\n"
            "  --format F        text, csv or json (default text)\n"
            "  --set KEY=VALUE   any comm.* or fault.* value; comm.dense_below and\n"
@@ -138,7 +139,8 @@ static bool parse(int argc, char **argv, struct arguments *a)
         { "--repeat", &a->repeat, NULL },       { "--warmup", &a->warmup, NULL },
         { "--tensors", &a->tensors, NULL },     { "--link-rate", &a->rate, NULL },
         { "--gradients", &a->gradients, NULL }, { "--format", &a->format, NULL },
-        { "--cpu", NULL, &a->cpu },             { 0 },
+        { "--cpu", NULL, &a->cpu },             { "--no-mpi", NULL, &a->no_mpi },
+        { 0 },
     };
 
     *a = (struct arguments){ .codec = "all", .schedule = "sra", .range = "4K:16M:4",
@@ -297,13 +299,13 @@ static strait_status run_variants(struct bench_variant *variants, int count,
 static strait_status run_size(const struct arguments *a, struct bench_job *job,
                               struct bench_table *table, bool *ok, bool *agreed)
 {
-    int count = a->choice_count * a->schedule_count + 1;
+    int own = a->choice_count * a->schedule_count, count = own + !a->no_mpi;
     struct bench_variant *variants = calloc((size_t)count, sizeof *variants);
     strait_status st = variants == NULL ? error_memory("variants") : fill(job);
 
     *agreed = true;
     st = cluster_agree(job->cluster, st, "making gradients");
-    for (int i = 0; i < count - 1 && variants != NULL; i++) {
+    for (int i = 0; i < own && variants != NULL; i++) {
         variants[i].choice = &a->choices[i / a->schedule_count];
         variants[i].schedule = a->schedules[i % a->schedule_count];
     }
