@@ -67,12 +67,12 @@ static strait_status arena_open(struct arena *a, size_t elements,
     }
     a->wire_stride = (a->wire_stride + 63) / 64 * 64;
     copied += a->slices * a->wire_stride; /* more than half of what any kernel moves */
-    a->x = device_host.allocate(bytes);
-    a->residual = device_host.allocate(bytes);
-    a->sum = device_host.allocate(bytes);
-    a->wire = device_host.allocate(a->slices * a->wire_stride);
-    a->from = device_host.allocate(copied);
-    a->to = device_host.allocate(copied);
+    a->x = device_host_open()->allocate(bytes);
+    a->residual = device_host_open()->allocate(bytes);
+    a->sum = device_host_open()->allocate(bytes);
+    a->wire = device_host_open()->allocate(a->slices * a->wire_stride);
+    a->from = device_host_open()->allocate(copied);
+    a->to = device_host_open()->allocate(copied);
     if (!a->x || !a->residual || !a->sum || !a->wire || !a->from || !a->to)
         return error_memory("the gradient; try a smaller --size");
     for (size_t i = 0; i < elements; i++) a->x[i] = bench_value(bench_key(0), i);
@@ -94,10 +94,10 @@ static strait_status pass(struct arena *a, const struct bench_codec_choice *choi
         uint8_t *wire = a->wire + s * a->wire_stride;
 
         if (decode)
-            st = codec_decode(&shape, device_host.kernels, draw, wire, shape.wire_bytes,
+            st = codec_decode(&shape, device_host_open()->kernels, draw, wire, shape.wire_bytes,
                               DECODE_ADD, a->sum + at);
         else
-            st = codec_encode(&shape, device_host.kernels, draw, a->x + at, residual, residual,
+            st = codec_encode(&shape, device_host_open()->kernels, draw, a->x + at, residual, residual,
                               wire);
         *wire_bytes += shape.wire_bytes;
     }

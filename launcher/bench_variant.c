@@ -54,8 +54,8 @@ static strait_status register_tensors(strait_context *ctx, const struct bench_jo
         int id;
 
         snprintf(name, sizeof name, "tensor%d", t);
-        tensor.shape[0] = chunk_begin(job->elements, job->tensors, t + 1) -
-                          chunk_begin(job->elements, job->tensors, t);
+        tensor.shape[0] = slice_begin(job->elements, job->tensors, t + 1) -
+                          slice_begin(job->elements, job->tensors, t);
         st = strait_register(ctx, &tensor, &id);
     }
     return st;
@@ -98,7 +98,7 @@ static strait_status exchange(struct bench_variant *v, const struct bench_job *j
                    : STRAIT_OK;
     for (int t = job->tensors - 1; t >= 0 && st == STRAIT_OK; t--)
         st = strait_grad_ready(v->ctx, t,
-                               job->work + chunk_begin(job->elements, job->tensors, t));
+                               job->work + slice_begin(job->elements, job->tensors, t));
     if (st == STRAIT_OK) st = strait_wait(v->ctx);
     if (st == STRAIT_SKIPPED)
         st = error_set(STRAIT_ERR_NONFINITE, "a gradient is not finite, so nothing was exchanged");
@@ -123,8 +123,8 @@ static strait_status measure_error(struct bench_variant *v, const struct bench_j
     const struct cluster *c = job->cluster;
     double mine[2] = { 0, 0 }, all[2];
 
-    for (size_t i = chunk_begin(job->elements, c->size, c->rank);
-         i < chunk_begin(job->elements, c->size, c->rank + 1); i++) {
+    for (size_t i = slice_begin(job->elements, c->size, c->rank);
+         i < slice_begin(job->elements, c->size, c->rank + 1); i++) {
         double mean = 0, off;
 
         for (int r = 0; r < c->size; r++) mean += (double)bench_source(job, r, i);
