@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * topk.c - exactly k elements of a chunk, 8 bytes each; the parameter is k. */
+ * topk.c - exactly k elements of a chunk and which they are; the parameter is k, the
+ * variant the shortest way to say which. */
 #include <math.h>
 
 #include "codec/codec.h"
@@ -9,8 +10,13 @@ static void lay_out(const struct codec_settings *settings, struct codec_shape *s
 {
     double n = (double)shape->elements, k = ceil(settings->topk_ratio * n);
 
+    size_t bitmap = (shape->elements + 7) / 8, indices;
+
     shape->param = (uint32_t)(k < n ? k : n);
-    shape->wire_bytes = 8 * (size_t)shape->param;
+    shape->variant = shape->elements <= 65536 ? TOPK_U16 : TOPK_U32;
+    indices = (shape->variant == TOPK_U16 ? 2 : 4) * (size_t)shape->param;
+    if (bitmap < indices) shape->variant = TOPK_BITMAP;
+    shape->wire_bytes = (bitmap < indices ? bitmap : indices) + 4 * (size_t)shape->param;
 }
 
 const struct codec codec_topk = {

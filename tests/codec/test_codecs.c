@@ -275,7 +275,7 @@ static void content_that_no_encoder_writes_is_refused(void **state)
 {
     static const uint8_t infinity16[2] = { 0x00, 0x7c }, infinity_b[2] = { 0x80, 0x7f };
     static const uint8_t infinity32[4] = { 0, 0, 0x80, 0x7f }, negative[4] = { 0, 0, 0x80, 0xbf };
-    static const uint8_t minus128 = 0x80, beyond[4] = { 100, 0, 0, 0 }, first[4] = { 0 };
+    static const uint8_t minus128 = 0x80, beyond[2] = { 0xe8, 3 }, first[2] = { 0 };
     struct trial *t = new_trial(&codec_fp32, 100, 0);
 
     (void)state;
@@ -296,13 +296,33 @@ static void content_that_no_encoder_writes_is_refused(void **state)
     expect_refused(t, 12, negative, 4);
     expect_refused(t, 16 + 99, &minus128, 1);
     free(t);
-    t = new_trial(&codec_topk, 100, 0); /* three indices, three values */
+    t = new_trial(&codec_topk, 1000, 0); /* thirty 16-bit indices, thirty values */
     assert_ok(encode(t));
-    assert_int_equal(t->shape.param, 3);
-    expect_refused(t, 8, beyond, 4);
-    expect_refused(t, 4, first, 4);
-    expect_refused(t, 8, t->wire + 4, 4);
-    expect_refused(t, 12, infinity32, 4);
+    assert_int_equal(t->shape.param, 30);
+    assert_int_equal(t->shape.variant, TOPK_U16);
+    expect_refused(t, 58, beyond, 2);
+    expect_refused(t, 56, first, 2);
+    expect_refused(t, 58, t->wire + 56, 2);
+    expect_refused(t, 60, infinity32, 4);
+    free(t);
+}
+
+static void bad_topk_bitmaps_are_refused(void **state)
+{
+    struct codec_settings dense = { .block = 32, .topk_ratio = 0.5 };
+    struct trial *t = new_trial(&codec_topk, 99, 0);
+    uint8_t more, less, beyond;
+
+    (void)state;
+    t->shape = codec_shape(&codec_topk, &dense, 99);
+    assert_int_equal(t->shape.variant, TOPK_BITMAP);
+    assert_ok(encode(t));
+    more = (uint8_t)(t->wire[0] | (t->wire[0] + 1));
+    less = (uint8_t)(t->wire[0] & (t->wire[0] - 1));
+    beyond = (uint8_t)((t->wire[12] & (t->wire[12] - 1)) | 0x80);
+    expect_refused(t, 0, &more, 1);
+    expect_refused(t, 0, &less, 1);
+    expect_refused(t, 12, &beyond, 1);
     free(t);
 }
 
@@ -403,7 +423,7 @@ static void topk_breaks_ties_by_lower_index(void **state)
     (void)state;
     memset(t->before, 0, sizeof t->before);
     assert_ok(encode(t));
-    for (uint32_t j = 0; j < 3; j++) assert_int_equal(le32_get(t->wire + 4 * j), j);
+    for (uint32_t j = 0; j < 3; j++) assert_int_equal(le16_get(t->wire + 2 * j), j);
     free(t);
 }
 
@@ -429,6 +449,7 @@ int main(void)
         cmocka_unit_test(non_finite_values_are_refused),
         cmocka_unit_test(a_sum_that_overflows_is_refused),
         cmocka_unit_test(content_that_no_encoder_writes_is_refused),
+        cmocka_unit_test(bad_topk_bitmaps_are_refused),
         cmocka_unit_test(bad_blocks_are_refused),
         cmocka_unit_test(random_bytes_do_no_harm),
         cmocka_unit_test(error_feedback_conveys_everything_in_the_end),

@@ -60,11 +60,31 @@ static void int8_bytes(void **state) /* scale 65536 / 127 = 516.03..., then the 
 
 static void topk_bytes(void **state) /* k = ceil(0.3 * 8) = 3 */
 {
-    static const uint8_t golden[24] = { 4, 0, 0, 0, 6, 0, 0, 0, 7, 0, 0, 0,
+    static const uint8_t golden[13] = { 0xd0, /* a bitmap is shorter: elements 4, 6 and 7 */
                                         0, 0, 0x50, 0xc0, 0, 0, 0xc8, 0x42, 0, 0, 0x80, 0xc7 };
 
     (void)state;
     expect(&codec_topk, golden, sizeof golden);
+}
+
+static void topk_index_bytes(void **state) /* 16-bit, then 32-bit indices */
+{
+    static const struct codec_settings one = { .block = 8, .topk_ratio = 1e-6 };
+    static const uint8_t golden[2][8] = { { 0xff, 0xff, 0, 0, 0x80, 0xbf },
+                                          { 0xff, 0xff, 0, 0, 0, 0, 0x80, 0xbf } };
+    static float x[65537], zero[65537], residual[65537];
+
+    (void)state;
+    x[65535] = -1.0f;
+    for (size_t i = 0; i < 2; i++) {
+        struct codec_shape shape = codec_shape(&codec_topk, &one, 65536 + i);
+        uint8_t wire[8];
+
+        assert_int_equal(shape.wire_bytes, 6 + 2 * i);
+        assert_ok(codec_encode(&shape, kernels_host(), (struct codec_draw){ 0 }, x, zero,
+                               residual, wire));
+        assert_memory_equal(wire, golden[i], shape.wire_bytes);
+    }
 }
 
 static void fp8_bytes(void **state) /* scale 65536 / 448 = 146.28... */
@@ -161,7 +181,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_bytes), cmocka_unit_test(bf16_bytes), cmocka_unit_test(fp16_bytes),
-        cmocka_unit_test(int8_bytes), cmocka_unit_test(topk_bytes), cmocka_unit_test(fp8_bytes),
+        cmocka_unit_test(int8_bytes), cmocka_unit_test(topk_bytes), cmocka_unit_test(topk_index_bytes),
+        cmocka_unit_test(fp8_bytes),
         cmocka_unit_test(int4_bytes), cmocka_unit_test(int2_bytes), cmocka_unit_test(onebit_bytes),
         cmocka_unit_test(header_bytes),
         cmocka_unit_test(every_changed_byte_of_a_header_is_refused),
