@@ -1,97 +1,262 @@
 /* SPDX-License-Identifier: Apache-2.0
  * topk.c - the `param` elements of largest magnitude; of equal ones, the lower index.
  *
- * Wire: k ascending indices (4 bytes each), then their k fp32 values.
- * The k-th largest magnitude is found without sorting: floats of one sign order as
- * their bits do, so three histograms (11, 11 and 9 bits of the 31) narrow it down to
- * one bit pattern. One pass writes v and the first histogram, two passes read it, one
- * picks: 20 bytes read and 4 written an element, the rest per chosen element. */
-#include <string.h>
+ * Wire: which they are, then their k fp32 values in ascending order of index. The
+ * variant says how: k 16-bit indices, k 32-bit indices, or a bitmap of n bits.
+ *
+ * The k-th largest magnitude is found without sorting: floats of one sign order as their
+ * bits do. The first pass writes v and counts the largest of every 16 elements in bins
+ * of the top 11 of the 31 bits: the k-th of those is a bound that at least k elements
+ * reach, and that, for a small k, few more do. The second pass, 16 compared at once, counts
+ * the elements that reach it; where they are few, the threshold's other 11 and 9 bits come
+ * from those alone. The last pass picks. */
+#include "block.h"
 
-#include "base/bytes.h"
-#include "kernels.h"
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
-enum { BINS = 2048 };
+enum { BINS = 2048, GROUPS = 16, SPAN = GROUPS * LANES, FEW = 4096 };
 
-/* From the top, walk to the bin that holds the `wanted`-th largest; returns the bin and
- * leaves in *wanted how many of that bin are needed. */
-static uint32_t bin_of(const uint32_t *histogram, uint32_t *wanted)
+static inline uint32_t magnitude_of(float v)
 {
-    uint32_t bin = BINS - 1;
-
-    while (histogram[bin] < *wanted) *wanted -= histogram[bin--];
-    return bin;
+    return float_bits(v) & 0x7fffffffu;
 }
 
-static void count_matching(const float *v, size_t n, uint32_t prefix, int prefix_shift, int shift,
-                           uint32_t mask, uint32_t *histogram)
+/* Bit j: the magnitude of v[j] is at least `from`, for 16 elements. */
+ALWAYS_INLINE uint32_t reach(const float *v, uint32_t from)
 {
-    memset(histogram, 0, BINS * sizeof *histogram);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t magnitude = float_bits(v[i]) & 0x7fffffffu;
+#if defined(__AVX512F__)
+    __m512i m = _mm512_and_si512(_mm512_loadu_si512(v), _mm512_set1_epi32(0x7fffffff));
 
-        if (magnitude >> prefix_shift == prefix) histogram[magnitude >> shift & mask]++;
+    return _mm512_cmpge_epu32_mask(m, _mm512_set1_epi32((int)from));
+#elif defined(__AVX2__)
+    __m256i off = _mm256_set1_epi32(0x7fffffff), below = _mm256_set1_epi32((int)from - 1);
+    __m256i a = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(const void *)v), off);
+    __m256i b = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(const void *)(v + 8)), off);
+
+    a = _mm256_cmpgt_epi32(a, below);
+    b = _mm256_cmpgt_epi32(b, below);
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(a)) |
+           (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(b)) << 8;
+#elif defined(__SSE2__)
+    __m128i off = _mm_set1_epi32(0x7fffffff), below = _mm_set1_epi32((int)from - 1);
+    uint32_t mask = 0;
+
+    for (int j = 0; j < LANES; j += 4) {
+        __m128i m = _mm_loadu_si128((const __m128i *)(const void *)(v + j));
+
+        m = _mm_cmpgt_epi32(_mm_and_si128(m, off), below);
+        mask |= (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(m)) << j;
     }
+    return mask;
+#else
+    uint32_t mask = 0;
+
+    for (int j = 0; j < LANES; j++) mask |= (uint32_t)(magnitude_of(v[j]) >= from) << j;
+    return mask;
+#endif
 }
 
-/* The magnitude bits of the k-th largest; *ties is how many that equal it are taken. */
-static uint32_t threshold_of(const float *v, size_t n, const uint32_t *first, uint32_t k,
-                             uint32_t *ties)
+/* The same for up to 16 elements, the end of an array. */
+ALWAYS_INLINE uint32_t reach_some(const float *v, size_t n, uint32_t from)
 {
-    uint32_t histogram[BINS], prefix;
+    uint32_t mask = 0;
 
-    *ties = k;
-    prefix = bin_of(first, ties);
-    count_matching(v, n, prefix, 20, 9, 0x7ff, histogram);
-    prefix = prefix << 11 | bin_of(histogram, ties);
-    count_matching(v, n, prefix, 9, 0, 0x1ff, histogram);
-    return prefix << 9 | bin_of(histogram, ties);
+    if (n >= LANES) return reach(v, from);
+    for (size_t j = 0; j < n; j++) mask |= (uint32_t)(magnitude_of(v[j]) >= from) << j;
+    return mask;
 }
 
-uint32_t OF_ISA(topk_encode)(const float *restrict x, const float *residual_in,
-                            float *residual_out, size_t n, const struct encoding *e,
-                            uint8_t *restrict wire)
+/* v = x + residual_in; counts lane maxima of every SPAN elements; largest magnitude. */
+static uint32_t sum_and_bound(const float *restrict x, const float *residual_in, float *v,
+                              size_t n, uint32_t *histogram)
 {
-    uint32_t k = e->param;
-    uint32_t histogram[BINS] = { 0 }, largest = 0, threshold, ties, chosen = 0;
+    uint32_t largest = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        float v = x[i] + residual_in[i];
-        uint32_t magnitude = float_bits(v) & 0x7fffffffu;
+    for (size_t at = 0; at < n; at += SPAN) {
+        size_t count = n - at < SPAN ? n - at : SPAN;
+        int32_t lane[LANES] = { 0 };
 
-        largest = magnitude > largest ? magnitude : largest;
-        histogram[magnitude >> 20]++;
-        residual_out[i] = v;
-    }
-    if (n == 0 || largest >= NONFINITE_BITS) return largest;
-    threshold = threshold_of(residual_out, n, histogram, k, &ties);
-    for (size_t i = 0; i < n && chosen < k; i++) {
-        uint32_t magnitude = float_bits(residual_out[i]) & 0x7fffffffu;
+        for (size_t g = 0; g + LANES <= count; g += LANES) {
+            INDEPENDENT
+            for (size_t j = 0; j < LANES; j++) {
+                float sum = x[at + g + j] + residual_in[at + g + j];
+                int32_t magnitude = (int32_t)magnitude_of(sum);
 
-        if (magnitude < threshold || (magnitude == threshold && ties == 0)) continue;
-        ties -= magnitude == threshold;
-        le32_put(wire + 4 * chosen, (uint32_t)i);
-        lef32_put(wire + 4 * (k + (size_t)chosen), residual_out[i]);
-        residual_out[i] = 0.0f;
-        chosen++;
+                v[at + g + j] = sum;
+                lane[j] = magnitude > lane[j] ? magnitude : lane[j];
+            }
+        }
+        for (size_t i = at + count / LANES * LANES; i < at + count; i++) {
+            v[i] = x[i] + residual_in[i];
+            largest = magnitude_of(v[i]) > largest ? magnitude_of(v[i]) : largest;
+        }
+        for (size_t j = 0; j < LANES; j++) {
+            largest = (uint32_t)lane[j] > largest ? (uint32_t)lane[j] : largest;
+            histogram[lane[j] >> 20]++;
+        }
     }
     return largest;
 }
 
+/* From the top, walk to the bin that holds the `wanted`-th largest, or to bin 0; leaves in
+ * *wanted how many of that bin are needed. */
+static uint32_t bin_of(const uint32_t *histogram, uint32_t *wanted)
+{
+    uint32_t bin = BINS - 1;
+
+    while (bin > 0 && histogram[bin] < *wanted) *wanted -= histogram[bin--];
+    return bin;
+}
+
+/* Count the top 11 bits of the magnitudes from `from` on, and keep the first FEW of them.
+ * Returns how many there are. */
+static size_t count_first(const float *v, size_t n, uint32_t from, uint32_t *histogram,
+                          uint32_t *few)
+{
+    size_t found = 0;
+
+    memset(histogram, 0, BINS * sizeof *histogram);
+    for (size_t i = 0; i < n; i += LANES)
+        for (uint32_t mask = reach_some(v + i, n - i, from); mask != 0; mask &= mask - 1) {
+            uint32_t magnitude = magnitude_of(v[i + (size_t)__builtin_ctz(mask)]);
+
+            if (found < FEW) few[found] = magnitude;
+            found++;
+            histogram[magnitude >> 20]++;
+        }
+    return found;
+}
+
+/* Where the magnitudes are that the later counts go through: the few, or all of v. */
+struct candidates {
+    const float *v;
+    const uint32_t *few;
+    size_t n, found;
+};
+
+/* Of the magnitudes whose bits above `prefix_shift` are `prefix`, count those from `shift`
+ * on. */
+static void count_next(const struct candidates *c, uint32_t prefix, int prefix_shift, int shift,
+                       uint32_t *histogram)
+{
+    uint32_t from = prefix << prefix_shift, low = (1u << (prefix_shift - shift)) - 1;
+
+    memset(histogram, 0, BINS * sizeof *histogram);
+    if (c->found <= FEW) {
+        for (size_t i = 0; i < c->found; i++)
+            if (c->few[i] >> prefix_shift == prefix) histogram[c->few[i] >> shift & low]++;
+        return;
+    }
+    for (size_t i = 0; i < c->n; i += LANES)
+        for (uint32_t mask = reach_some(c->v + i, c->n - i, from); mask != 0; mask &= mask - 1) {
+            uint32_t magnitude = magnitude_of(c->v[i + (size_t)__builtin_ctz(mask)]);
+
+            if (magnitude >> prefix_shift == prefix) histogram[magnitude >> shift & low]++;
+        }
+}
+
+/* The magnitude bits of the k-th largest; *ties is how many that equal it are taken. */
+static uint32_t threshold_of(const float *v, size_t n, uint32_t *histogram, uint32_t k,
+                             uint32_t *ties)
+{
+    uint32_t few[FEW], wanted = k, prefix, from = bin_of(histogram, &wanted) << 20;
+    struct candidates c = { .v = v, .few = few, .n = n };
+
+    *ties = k;
+    c.found = count_first(v, n, from, histogram, few);
+    prefix = bin_of(histogram, ties);
+    count_next(&c, prefix, 20, 9, histogram);
+    prefix = prefix << 11 | bin_of(histogram, ties);
+    count_next(&c, prefix, 9, 0, histogram);
+    return prefix << 9 | bin_of(histogram, ties);
+}
+
+static size_t index_bytes(size_t n, const struct encoding *e)
+{
+    if (e->variant == TOPK_BITMAP) return (n + 7) / 8;
+    return (e->variant == TOPK_U16 ? 2 : 4) * (size_t)e->param;
+}
+
+static inline void put_index(uint8_t *wire, uint32_t variant, uint32_t j, size_t index)
+{
+    if (variant == TOPK_U16) le16_put(wire + 2 * (size_t)j, (uint16_t)index);
+    else if (variant == TOPK_U32) le32_put(wire + 4 * (size_t)j, (uint32_t)index);
+    else wire[index / 8] |= (uint8_t)(1u << index % 8);
+}
+
+/* Write the chosen elements; their residual is 0. */
+static void pick(float *v, size_t n, const struct encoding *e, uint32_t threshold, uint32_t ties,
+                 uint8_t *wire)
+{
+    uint8_t *values = wire + index_bytes(n, e);
+    uint32_t chosen = 0;
+
+    if (e->variant == TOPK_BITMAP) memset(wire, 0, index_bytes(n, e));
+    for (size_t i = 0; i < n && chosen < e->param; i += LANES)
+        for (uint32_t mask = reach_some(v + i, n - i, threshold); mask != 0; mask &= mask - 1) {
+            size_t index = i + (size_t)__builtin_ctz(mask);
+            bool tie = magnitude_of(v[index]) == threshold;
+
+            if (tie && ties == 0) continue;
+            ties -= tie;
+            put_index(wire, e->variant, chosen, index);
+            lef32_put(values + 4 * (size_t)chosen++, v[index]);
+            v[index] = 0.0f;
+        }
+}
+
+uint32_t OF_ISA(topk_encode)(const float *x, const float *residual_in, float *residual_out,
+                             size_t n, const struct encoding *e, uint8_t *wire)
+{
+    uint32_t histogram[BINS] = { 0 }, largest, threshold, ties;
+
+    largest = sum_and_bound(x, residual_in, residual_out, n, histogram);
+    if (n == 0 || largest >= NONFINITE_BITS) return largest;
+    threshold = threshold_of(residual_out, n, histogram, e->param, &ties);
+    pick(residual_out, n, e, threshold, ties, wire);
+    return largest;
+}
+
+static inline bool add_value(const uint8_t *at, float *out)
+{
+    float v = lef32_get(at);
+
+    *out += v;
+    return magnitude_of(v) < NONFINITE_BITS;
+}
+
+/* Bits beyond n are 0 and k are set, or nothing is added. */
+static bool add_bitmap(const uint8_t *wire, size_t n, uint32_t k, float *out)
+{
+    const uint8_t *values = wire + (n + 7) / 8;
+    size_t set = 0;
+    bool good = true;
+
+    for (size_t i = 0; i < (n + 7) / 8; i++) set += (size_t)__builtin_popcount(wire[i]);
+    if (set != k || (n % 8 != 0 && wire[n / 8] >> n % 8 != 0)) return false;
+    for (size_t i = 0; i < (n + 7) / 8; i++)
+        for (uint32_t mask = wire[i]; mask != 0; mask &= mask - 1, values += 4)
+            good &= add_value(values, out + 8 * i + (size_t)__builtin_ctz(mask));
+    return good;
+}
+
 bool OF_ISA(topk_decode_add)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)
 {
-    uint32_t k = e->param, next = 0;
+    const uint8_t *values = wire + index_bytes(n, e);
+    size_t next = 0;
+    bool good = true;
 
-    for (uint32_t j = 0; j < k; j++) {
-        uint32_t index = le32_get(wire + 4 * (size_t)j);
-        float v = lef32_get(wire + 4 * (k + (size_t)j));
+    if (e->variant == TOPK_BITMAP) return add_bitmap(wire, n, e->param, out);
+    for (size_t j = 0; j < e->param; j++) {
+        size_t index = e->variant == TOPK_U16 ? le16_get(wire + 2 * j) : le32_get(wire + 4 * j);
 
-        if (index < next || index >= n || (float_bits(v) & 0x7fffffffu) >= NONFINITE_BITS)
-            return false;
-        out[index] += v;
+        if (index < next || index >= n) return false;
+        good &= add_value(values + 4 * j, out + index);
         next = index + 1;
     }
-    return true;
+    return good;
 }
 
 bool OF_ISA(topk_decode)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)
