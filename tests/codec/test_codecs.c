@@ -427,6 +427,39 @@ static void topk_breaks_ties_by_lower_index(void **state)
     free(t);
 }
 
+static void check_large_topk(double ratio, int kind)
+{
+    enum { N = 70001 };
+    struct codec_settings few = { .block = 8, .topk_ratio = ratio };
+    struct codec_shape shape = codec_shape(&codec_topk, &few, N);
+    float *x = calloc(5 * N, sizeof *x), *zero = x + N, *rest = zero + N, *out = rest + N;
+    float *expected = out + N;
+    uint8_t *wire = malloc(shape.wire_bytes);
+
+    assert_non_null(x);
+    for (size_t i = 0; i < N; i++) x[i] = input(kind, i);
+    assert_ok(codec_encode(&shape, table, (struct codec_draw){ 0 }, x, zero, rest, wire));
+    assert_ok(codec_decode(&shape, table, (struct codec_draw){ 0 }, wire, shape.wire_bytes,
+                           DECODE_WRITE, out));
+    reference_decoded("topk", x, N, shape.param, expected);
+    assert_memory_equal(out, expected, N * sizeof *out);
+    for (size_t i = 0; i < N; i++) assert_true(rest[i] + out[i] == x[i]);
+    free(wire);
+    free(x);
+}
+
+/* Few and many candidates, indices of 32 bits and bitmaps. */
+static void topk_of_many_elements_equals_the_reference(void **state)
+{
+    static const double ratios[] = { 1e-6, 0.01, 0.02, 0.1, 0.5, 1.0 };
+    const struct kernels *const *k;
+
+    (void)state;
+    FOR_TABLES(k)
+        for (size_t r = 0; r < sizeof ratios / sizeof ratios[0]; r++)
+            for (int kind = 0; kind < KINDS; kind += 2) check_large_topk(ratios[r], kind);
+}
+
 static void names_and_numbers_are_unique(void **state)
 {
     (void)state;
@@ -454,6 +487,7 @@ int main(void)
         cmocka_unit_test(random_bytes_do_no_harm),
         cmocka_unit_test(error_feedback_conveys_everything_in_the_end),
         cmocka_unit_test(topk_breaks_ties_by_lower_index),
+        cmocka_unit_test(topk_of_many_elements_equals_the_reference),
         cmocka_unit_test(names_and_numbers_are_unique),
     };
 
