@@ -83,6 +83,7 @@ static strait_status arena_open(struct arena *a, size_t elements,
 static strait_status pass(struct arena *a, const struct bench_codec_choice *choice,
                           const struct codec_settings *settings, bool decode, size_t *wire_bytes)
 {
+    const struct kernels *kernels = device_host_open()->kernels;
     struct codec_draw draw = { .key = bench_key(0) };
     strait_status st = STRAIT_OK;
 
@@ -94,11 +95,10 @@ static strait_status pass(struct arena *a, const struct bench_codec_choice *choi
         uint8_t *wire = a->wire + s * a->wire_stride;
 
         if (decode)
-            st = codec_decode(&shape, device_host_open()->kernels, draw, wire, shape.wire_bytes,
-                              DECODE_ADD, a->sum + at);
+            st = codec_decode(&shape, kernels, draw, wire, shape.wire_bytes, DECODE_ADD,
+                              a->sum + at);
         else
-            st = codec_encode(&shape, device_host_open()->kernels, draw, a->x + at, residual, residual,
-                              wire);
+            st = codec_encode(&shape, kernels, draw, a->x + at, residual, residual, wire);
         *wire_bytes += shape.wire_bytes;
     }
     return st;

@@ -26,7 +26,7 @@ wrong() { # wrong PATTERN OPTION... - three ranks say it in one line, with exit 
 wrong "unknown codec int9" --codec int9
 wrong "fp32 takes no parameter" --codec fp32:3
 wrong "comm.topk_ratio" --codec topk:7
-wrong "unknown schedule ring" --schedule sra,ring
+wrong "unknown schedule tree" --schedule sra,tree
 wrong "unknown transport rdma" --transport rdma
 wrong "1Q is no size" --sizes 1Q
 wrong "8M:4M is no size" --sizes 8M:4M
@@ -40,16 +40,16 @@ check "a file of gradients that is not there" 1 "nowhere: cannot be read" \
 # columns: size count codec schedule time_ms algbw busbw wire_bytes ratio percent error ok
 ranks 3 "$STRAIT" bench allreduce --codec fp32,int8:64,topk:0.01 --schedule all \
     --sizes 4K:64K:16 --repeat 3 --format csv --cpu --link-rate 1gbit >out 2>&1
-ok "three ranks, three codecs, two schedules"
+ok "three ranks, three codecs, four schedules"
 grep -v '^#' out >rows
 [ "$(head -n 1 rows)" = \
     size,count,codec,schedule,time_ms,algbw_gbs,busbw_gbs,wire_bytes,ratio,wire_percent,error,ok ]
 ok "the CSV names its columns"
-awk -F, 'NR > 1 { n++; if (NF != 12 || $12 != "yes" || $5 <= 0) exit 1 } END { exit n != 14 }' rows
+awk -F, 'NR > 1 { n++; if (NF != 12 || $12 != "yes" || $5 <= 0) exit 1 } END { exit n != 26 }' rows
 ok "a row for each, and MPI's for each size, all as they should be"
 awk -F, '$3 == "mpi" { if ($8 != "" || $9 != "") exit 1; n++ } END { exit n != 2 }' rows
 ok "bytes that are not known are empty"
-# 2(N-1)/N of 64 KiB in fp32, four headers of 24 bytes
+# 2(N-1)/N of 64 KiB in fp32, four headers of 32 bytes
 awk -F, '$1 == 65536 && $3 == "fp32" && $4 == "sra" { n = $8 }
     END { exit n < 87000 || n > 88000 }' rows
 ok "fp32 sends what an uncompressed exchange must"
