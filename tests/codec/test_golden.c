@@ -181,7 +181,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_bytes), cmocka_unit_test(bf16_bytes), cmocka_unit_test(fp16_bytes),
-        cmocka_unit_test(int8_bytes), cmocka_unit_test(topk_bytes), cmocka_unit_test(topk_index_bytes),
+        cmocka_unit_test(int8_bytes), cmocka_unit_test(topk_bytes),
+        cmocka_unit_test(topk_index_bytes),
         cmocka_unit_test(fp8_bytes),
         cmocka_unit_test(int4_bytes), cmocka_unit_test(int2_bytes), cmocka_unit_test(onebit_bytes),
         cmocka_unit_test(header_bytes),
