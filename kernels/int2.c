@@ -3,34 +3,35 @@
  * 2-bit codes a byte.
  *
  * The code q = 0 .. 3 stands for (2q - 3) * scale: -3, -1, 1, 3. On a Gaussian block
- * those four levels leave 0.12 of the energy at their best, with scale = 0.5 of the
- * deviation; -1, 0, 1 leave 0.19. For a Gaussian that scale is 0.625 of the mean
- * magnitude, which, unlike the largest, no outlier moves much. */
+ * those four levels leave 0.12 of the energy at their best, which is with scale = 0.5 of
+ * the root of the mean square; -1, 0, 1 leave 0.19. The mean magnitude would do as well
+ * for a Gaussian, but goes lower where few elements are large. */
 #include "block.h"
 
 #define TOP 3.0f
 
-ALWAYS_INLINE float scale_of_mean(const float *v, size_t n)
+/* Squares are of v times unit, which is 1 / largest: they neither overflow nor vanish. */
+ALWAYS_INLINE float scale_of_squares(const float *v, size_t n, float largest)
 {
-    lane_bits sign_off = (lane_bits){ 0 } + 0x7fffffff, bits;
     lanes sum = { 0 }, some;
-    float lane[LANES], last[LANES] = { 0 }, mean;
+    float lane[LANES], last[LANES] = { 0 }, unit, scale;
     size_t whole = n - n % LANES;
 
+    if (largest < FLT_MIN) return 0.0f;
+    unit = largest < 0x1p126f ? 1.0f / largest : 0x1p-126f; /* no subnormal unit */
     for (size_t i = 0; i < whole; i += LANES) {
-        memcpy(&bits, v + i, sizeof bits);
-        bits &= sign_off;
-        memcpy(&some, &bits, sizeof some);
-        sum += some * SUM_UNIT;
+        memcpy(&some, v + i, sizeof some);
+        some *= unit;
+        sum += some * some;
     }
-    for (size_t i = whole; i < n; i++) last[i - whole] = fabsf(v[i]) * SUM_UNIT;
+    memcpy(last, v + whole, (n - whole) * sizeof *last);
     memcpy(&some, last, sizeof some);
-    sum += some;
+    some *= unit;
+    sum += some * some;
     memcpy(lane, &sum, sizeof lane);
-    mean = sum_of_lanes(lane) / (float)n;
-    mean = 0.625f * mean < 0x1.5p109f ? 0.625f * mean : 0x1.5p109f; /* 3 * scale is finite */
-    mean /= SUM_UNIT;
-    return mean < FLT_MIN ? 0.0f : mean;
+    scale = 0.5f * sqrtf(sum_of_lanes(lane) / (float)n) / unit;
+    scale = scale < 0x1.5p126f ? scale : 0x1.5p126f; /* 3 * scale is finite */
+    return scale < FLT_MIN ? 0.0f : scale;
 }
 
 /* Four codes of a byte each, as a 32-bit word, drawn together to its low byte. */
@@ -82,7 +83,7 @@ uint32_t OF_ISA(int2_encode)(const float *x, const float *residual_in, float *re
         float scale;
 
         if (largest >= NONFINITE_BITS) return largest;
-        scale = scale_of_mean(residual_out + at, end - at);
+        scale = scale_of_squares(residual_out + at, end - at, bits_float(largest));
         lef32_put(wire + 4 * b, scale);
         if (n - at >= 2 * block) block_prefetch(x + end, residual_in + end, block);
         for (size_t i = at; i < end; i += CODES) {

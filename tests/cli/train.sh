@@ -15,11 +15,19 @@ for n in 1 2 3 4 7; do
     ok "$n ranks learn the digits and report a row each"
 done
 
-for codec in fp32 bf16 fp16 int8 topk; do
+for codec in fp32 bf16 fp16 int8 topk fp8 int4 int2 onebit; do
     ranks 3 "$STRAIT" train "$SMOKE" $short --set comm.codec=$codec >out 2>&1
     [ $? -eq 0 ] && [ "$(accuracy)" -ge 80 ] && [ -n "$(replicas)" ]
     ok "3 ranks learn with $codec"
 done
+ranks 3 "$STRAIT" train "$SMOKE" $short >out 2>&1
+best=$(replicas)
+STRAIT_KERNELS=baseline ranks 3 "$STRAIT" train "$SMOKE" $short >out 2>&1
+[ -n "$best" ] && [ "$(replicas)" = "$best" ] && ! grep -q STRAIT_KERNELS out
+ok "plain kernels give the bits of the best"
+STRAIT_KERNELS=mmx ranks 3 "$STRAIT" train "$SMOKE" $short >out 2>&1
+[ "$(replicas)" = "$best" ] && [ "$(grep -c "STRAIT_KERNELS=mmx does not run" out)" -eq 3 ]
+ok "kernels that do not run here get a warning from each rank"
 ranks 3 "$STRAIT" train "$SMOKE" $short --set train.optimizer=adam --set train.lr=0.002 >out 2>&1
 [ $? -eq 0 ] && [ "$(accuracy)" -ge 85 ]
 ok "3 ranks learn with adam"

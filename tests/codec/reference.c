@@ -41,15 +41,15 @@ static double e4m3(double v)
     return reference_round(v, 4, -9, 448);
 }
 
-/* The mean of the magnitudes of the elements of one sign (0: of both), times 2^-17, in the
- * order of docs/wire-format.md. */
+/* The mean of the magnitudes of the elements of one sign, times 2^-17, in the order of
+ * docs/wire-format.md. */
 static float lane_mean(const float *v, size_t n, int sign)
 {
     float lane[16] = { 0 };
     int count = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (sign != 0 && (v[i] < 0) != (sign < 0)) continue;
+        if ((v[i] < 0) != (sign < 0)) continue;
         lane[i % 16] += fabsf(v[i]) * 0x1p-17f;
         count++;
     }
@@ -67,7 +67,15 @@ static float scaled_up(double mean, double most)
 
 static void int2_block(const float *v, size_t n, float *out)
 {
-    float scale = scaled_up((double)(0.625f * lane_mean(v, n, 0)), 0x1.5p109);
+    float lane[16] = { 0 }, largest = 0, unit, scale;
+
+    for (size_t i = 0; i < n; i++) largest = fmaxf(largest, fabsf(v[i]));
+    unit = largest < 0x1p126f ? 1 / largest : 0x1p-126f;
+    for (size_t i = 0; i < n; i++) lane[i % 16] += (v[i] * unit) * (v[i] * unit);
+    for (int h = 8; h > 0; h /= 2)
+        for (int j = 0; j < h; j++) lane[j] += lane[j + h];
+    scale = fminf(0.5f * sqrtf(lane[0] / (float)n) / unit, 0x1.5p126f);
+    if (largest < FLT_MIN || scale < FLT_MIN) scale = 0;
 
     for (size_t i = 0; i < n; i++) {
         double outer = fabs((double)v[i]) > 2.0 * (double)scale ||

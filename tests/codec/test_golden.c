@@ -104,9 +104,9 @@ static void int4_bytes(void **state) /* scale 65536 / 7 = 9362.28... */
     expect(&codec_int4, golden, sizeof golden);
 }
 
-static void int2_bytes(void **state) /* scale 0.625 * 65641.75... / 8 = 5128.26... */
+static void int2_bytes(void **state) /* scale 0.5 * sqrt(4294977308.8 / 8) */
 {
-    static const uint8_t golden[6] = { 0x18, 0x42, 0xa0, 0x45, 0x9a, 0x29 };
+    static const uint8_t golden[6] = { 0x01, 0x05, 0x35, 0x46, 0x9a, 0x29 };
 
     (void)state;
     expect(&codec_int2, golden, sizeof golden);
