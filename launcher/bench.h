@@ -62,6 +62,15 @@ uint64_t bench_key(int rank);
 
 double bench_median(double *values, int count); /* sorts them */
 
+/* ---- bench_cut.c ---- */
+enum { BENCH_TENSORS_MAX = 10000 };
+
+/* A number of tensors, or "resnet50". False: a usage error was reported. */
+bool bench_cut_known(const char *command, const char *text);
+/* Tensor t is elements (*out)[t] to (*out)[t + 1]; the caller frees *out. Returns the number
+ * of tensors; 0: out of memory. */
+int bench_cut(const char *text, size_t elements, size_t **out);
+
 /* ---- bench_table.c: rows as text, CSV or JSON, on standard output ---- */
 struct bench_column {
     const char *name;

@@ -28,7 +28,7 @@ struct arguments {
     struct bench_codec_choice choices[BENCH_CODECS_MAX];
     const struct schedule *schedules[SCHEDULES_MAX];
     int choice_count, schedule_count;
-    long repeats, warmups, tensor_count;
+    long repeats, warmups;
     double link_bytes_s; /* 0: not told */
 };
 
@@ -48,7 +48,7 @@ static void print_help(void)
            "  --codec LIST      codecs, as int8,topk:0.01 (default all)\n"
            "  --schedule LIST   sra, dense, or all (default sra)\n"
            "  --sizes RANGE     bytes of fp32: 1M, 4K:256M or 4K:256M:2 (default 4K:16M:4)\n"
-           "  --tensors T       cut the gradient into T tensors (default 1)\n"
+           "  --tensors T       cut the gradient into T tensors, or as resnet50 (default 1)\n"
            "  --transport T     ucx or mpi (default ucx)\n"
            "  --repeat N        measurements, of which the median counts (default 7)\n"
            "  --warmup N        exchanges before them (default 1)\n"
@@ -159,8 +159,7 @@ static bool parse(int argc, char **argv, struct arguments *a)
     }
     return bench_integer(command, "--repeat", a->repeat, 1, BENCH_REPEATS_MAX, &a->repeats) &&
            bench_integer(command, "--warmup", a->warmup, 0, 1000, &a->warmups) &&
-           bench_integer(command, "--tensors", a->tensors, 1, 100000, &a->tensor_count) &&
-           parse_rate(a) && check_sets(a);
+           bench_cut_known(command, a->tensors) && parse_rate(a) && check_sets(a);
 }
 
 /* ---- data ---- */
@@ -182,16 +181,19 @@ static strait_status map_gradients(const char *path, struct bench_job *job)
     return STRAIT_OK;
 }
 
-static strait_status fill(struct bench_job *job)
+static strait_status fill(struct bench_job *job, const char *tensors)
 {
     size_t bytes = job->elements * sizeof(float);
 
     job->source = malloc(bytes);
     job->work = malloc(bytes);
-    if (job->source == NULL || job->work == NULL)
+    job->mean = malloc((bench_share(job, job->cluster->rank + 1) -
+                        bench_share(job, job->cluster->rank) + 1) * sizeof *job->mean);
+    job->bounds = NULL;
+    job->tensors = bench_cut(tensors, job->elements, &job->bounds);
+    if (job->source == NULL || job->work == NULL || job->mean == NULL || job->tensors == 0)
         return error_memory("the gradient; try smaller --sizes");
-    for (size_t i = 0; i < job->elements; i++)
-        job->source[i] = bench_source(job, job->cluster->rank, i);
+    bench_fill(job);
     return STRAIT_OK;
 }
 
@@ -301,7 +303,7 @@ static strait_status run_size(const struct arguments *a, struct bench_job *job,
 {
     int own = a->choice_count * a->schedule_count, count = own + !a->no_mpi;
     struct bench_variant *variants = calloc((size_t)count, sizeof *variants);
-    strait_status st = variants == NULL ? error_memory("variants") : fill(job);
+    strait_status st = variants == NULL ? error_memory("variants") : fill(job, a->tensors);
 
     *agreed = true;
     st = cluster_agree(job->cluster, st, "making gradients");
@@ -311,14 +313,16 @@ static strait_status run_size(const struct arguments *a, struct bench_job *job,
     }
     if (st == STRAIT_OK) st = run_variants(variants, count, job, agreed);
     if (st == STRAIT_OK) st = report(table, a, job, variants, count, ok);
-    /* in the same order everywhere: closing is collective. After an error that others do
-     * not know of, the job is aborted */
-    for (int i = 0; i < count && variants != NULL && (st == STRAIT_OK || *agreed); i++) {
+    if (st != STRAIT_OK && !*agreed) return st; /* the job is aborted: exchanges may go on */
+    /* in the same order everywhere: closing is collective */
+    for (int i = 0; i < count && variants != NULL; i++) {
         strait_status closed = strait_close(variants[i].ctx);
 
         if (st == STRAIT_OK) st = closed;
     }
     free(variants);
+    free(job->bounds);
+    free(job->mean);
     free(job->source);
     free(job->work);
     return st;
@@ -347,8 +351,6 @@ static strait_status run(const struct arguments *a, struct cluster **cluster, bo
     for (size_t size = a->sizes.first; size <= a->sizes.last && st == STRAIT_OK;
          size *= a->sizes.factor) {
         job.elements = size / sizeof(float);
-        job.tensors = (size_t)a->tensor_count < job.elements ? (int)a->tensor_count
-                                                             : (int)job.elements;
         st = run_size(a, &job, table, ok, agreed);
     }
     if (st == STRAIT_OK) st = report_usage(table, a, *cluster);

@@ -41,9 +41,10 @@ static strait_status finish(struct pair *p, struct transfer *transfer, const cha
     for (int idle = 0; transfer->state == TRANSFER_ACTIVE; idle++) {
         if (t->ops->progress(t)) idle = 0;
         else if (idle > SPINS) t->ops->wait(t, -1, 1000);
-        if (idle > SPINS && clock_s() - begin > timeout_s)
-            return error_set(STRAIT_ERR_TIMEOUT, "%s rank %d on %s took more than %.0f s", what,
-                             p->peer, cluster_host(t->cluster, p->peer), timeout_s);
+        if (idle <= SPINS || clock_s() - begin <= timeout_s) continue;
+        transport_cancel(t, transfer);
+        return error_set(STRAIT_ERR_TIMEOUT, "%s rank %d on %s took more than %.0f s", what,
+                         p->peer, cluster_host(t->cluster, p->peer), timeout_s);
     }
     return transfer->state == TRANSFER_DONE ? STRAIT_OK : transfer_error(t, transfer, what);
 }

@@ -8,10 +8,30 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-float bench_source(const struct bench_job *job, int rank, size_t index)
+/* The element of any rank's gradient. */
+static float element(const struct bench_job *job, int rank, size_t index)
 {
     if (job->given == NULL) return bench_value(bench_key(rank), index);
     return job->given[((size_t)rank * job->elements + index) % job->given_count];
+}
+
+size_t bench_share(const struct bench_job *job, int rank)
+{
+    return slice_begin(job->elements, job->cluster->size, rank);
+}
+
+void bench_fill(struct bench_job *job)
+{
+    int rank = job->cluster->rank, ranks = job->cluster->size;
+    size_t begin = bench_share(job, rank), end = bench_share(job, rank + 1);
+
+    for (size_t i = 0; i < job->elements; i++) job->source[i] = element(job, rank, i);
+    for (size_t i = begin; i < end; i++) {
+        double sum = 0;
+
+        for (int r = 0; r < ranks; r++) sum += (double)element(job, r, i);
+        job->mean[i - begin] = sum / ranks;
+    }
 }
 
 /* ---- opening ---- */
@@ -54,8 +74,7 @@ static strait_status register_tensors(strait_context *ctx, const struct bench_jo
         int id;
 
         snprintf(name, sizeof name, "tensor%d", t);
-        tensor.shape[0] = slice_begin(job->elements, job->tensors, t + 1) -
-                          slice_begin(job->elements, job->tensors, t);
+        tensor.shape[0] = job->bounds[t + 1] - job->bounds[t];
         st = strait_register(ctx, &tensor, &id);
     }
     return st;
@@ -97,8 +116,7 @@ static strait_status exchange(struct bench_variant *v, const struct bench_job *j
                    ? mpi_error("MPI_Allreduce")
                    : STRAIT_OK;
     for (int t = job->tensors - 1; t >= 0 && st == STRAIT_OK; t--)
-        st = strait_grad_ready(v->ctx, t,
-                               job->work + slice_begin(job->elements, job->tensors, t));
+        st = strait_grad_ready(v->ctx, t, job->work + job->bounds[t]);
     if (st == STRAIT_OK) st = strait_wait(v->ctx);
     if (st == STRAIT_SKIPPED)
         st = error_set(STRAIT_ERR_NONFINITE, "a gradient is not finite, so nothing was exchanged");
@@ -117,19 +135,16 @@ static strait_status compare_replicas(struct bench_variant *v, const struct benc
     return STRAIT_OK;
 }
 
-/* ||average - mean|| / ||mean|| with the mean in fp64: each rank takes its share. */
+/* ||average - mean|| / ||mean||: each rank adds its share. */
 static strait_status measure_error(struct bench_variant *v, const struct bench_job *job)
 {
     const struct cluster *c = job->cluster;
+    size_t begin = bench_share(job, c->rank), end = bench_share(job, c->rank + 1);
     double mine[2] = { 0, 0 }, all[2];
 
-    for (size_t i = slice_begin(job->elements, c->size, c->rank);
-         i < slice_begin(job->elements, c->size, c->rank + 1); i++) {
-        double mean = 0, off;
+    for (size_t i = begin; i < end; i++) {
+        double mean = job->mean[i - begin], off = (double)job->work[i] - mean;
 
-        for (int r = 0; r < c->size; r++) mean += (double)bench_source(job, r, i);
-        mean /= c->size;
-        off = (double)job->work[i] - mean;
         mine[0] += off * off;
         mine[1] += mean * mean;
     }

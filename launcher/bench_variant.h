@@ -15,9 +15,11 @@ struct bench_job {
     const char *transport;
     const struct bench_sets *sets;
     size_t elements;
+    size_t *bounds; /* between the tensors: bench_cut() */
     int tensors, repeats, warmup;
     const float *given; /* gradients read from a file, or NULL */
     size_t given_count;
+    double *mean; /* exact, of the elements that this rank judges: bench_share() */
     float *source, *work; /* this rank's gradient, and what an exchange is given */
 };
 
@@ -31,8 +33,11 @@ struct bench_variant {
     strait_statistics begin, end;    /* around the measured exchanges */
 };
 
-/* The element of any rank's gradient. */
-float bench_source(const struct bench_job *job, int rank, size_t index);
+/* Each rank judges a share of the elements: from here on, up to that of rank + 1. */
+size_t bench_share(const struct bench_job *job, int rank);
+
+/* Fill in source and mean. */
+void bench_fill(struct bench_job *job);
 
 /* Collective; all ranks get the same status. */
 strait_status bench_variant_open(struct bench_variant *v, const struct bench_job *job);

@@ -30,6 +30,7 @@ wrong "unknown schedule tree" --schedule sra,tree
 wrong "unknown transport rdma" --transport rdma
 wrong "1Q is no size" --sizes 1Q
 wrong "8M:4M is no size" --sizes 8M:4M
+wrong "--tensors takes an integer" --tensors resnet51
 wrong "--link-rate takes a rate" --link-rate fast
 wrong "use --codec" --set comm.codec=int8
 wrong "comm.bukcet_mb" --set comm.bukcet_mb=1
@@ -63,6 +64,12 @@ ranks 2 "$STRAIT" bench allreduce --codec int8 --sizes 100K --tensors 7 --repeat
     --transport mpi --set comm.bucket_mb=0.01 --format json 2>err >out &&
     python3 -m json.tool out >/dev/null && grep -q '"ok":.*"yes"' out
 ok "JSON, several tensors, the mpi transport"
+
+for size in 8 102228128; do
+    ranks 2 "$STRAIT" bench allreduce --codec fp16 --sizes $size --tensors resnet50 --repeat 1 \
+        --warmup 0 >out 2>&1
+    ok "$size bytes cut as ResNet-50"
+done
 
 head -c 40000 "$SRCDIR/data/digits.csv" | tr -c 'a-z' '?' >values # 0x3f3f3f3f is 0.747
 ranks 2 "$STRAIT" bench allreduce --codec bf16 --sizes 64K --repeat 1 --gradients values >out 2>&1
