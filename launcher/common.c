@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "launcher.h"
 
 static int from_environment(const char *const *names, int otherwise)
@@ -29,11 +30,20 @@ int job_size(void)
     return from_environment(names, 1);
 }
 
+/* mpirun ends all ranks when one fails: the others must not be faster than the words of the
+ * first. */
+static bool leave_it_to_the_first(void)
+{
+    if (speaks()) return false;
+    clock_sleep_us(300000);
+    return true;
+}
+
 int usage_error(const char *command, const char *format, ...)
 {
     va_list args;
 
-    if (!speaks()) return EXIT_USAGE;
+    if (leave_it_to_the_first()) return EXIT_USAGE;
     fprintf(stderr, "strait%s%s: ", command[0] != '\0' ? " " : "", command);
     va_start(args, format);
     vfprintf(stderr, format, args);
@@ -44,7 +54,7 @@ int usage_error(const char *command, const char *format, ...)
 
 int report_error(strait_status status)
 {
-    if (speaks()) fprintf(stderr, "%s\n", strait_error_message());
+    if (!leave_it_to_the_first()) fprintf(stderr, "%s\n", strait_error_message());
     return error_exit_code(status);
 }
 
