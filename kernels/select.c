@@ -19,7 +19,7 @@ const struct kernels *const *kernels_tables(void)
     int level = 0;
 
 #ifdef HAVE_X86_KERNELS
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    bool avx2 = __builtin_cpu_supports("avx2");
     bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 
