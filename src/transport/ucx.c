@@ -19,6 +19,7 @@
 struct endpoint {
     ucp_ep_h ep;
     ucs_status_t failure; /* what UCX said when the peer went away */
+    void *closing;        /* the request that closes it */
 };
 
 struct ucx {
@@ -281,35 +282,52 @@ static void ucx_cancel(struct transport *t, struct transfer *transfer)
         log_write(LOG_WARN, "a message with rank %d could not be taken back", transfer->peer);
 }
 
-static void close_endpoint(struct ucx *u, struct endpoint *endpoint, bool broken)
+/* Begin to close; `closing` is NULL where that was all. */
+static void close_endpoint(struct endpoint *endpoint, bool broken)
 {
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
         .flags = broken || endpoint->failure != UCS_OK ? UCP_EP_CLOSE_FLAG_FORCE : 0,
     };
     ucs_status_ptr_t request;
-    double begin = clock_s();
 
     if (endpoint->ep == NULL) return;
     request = ucp_ep_close_nbx(endpoint->ep, &param);
-    if (!UCS_PTR_IS_PTR(request)) return;
-    while (ucp_request_check_status(request) == UCS_INPROGRESS &&
+    endpoint->closing = UCS_PTR_IS_PTR(request) ? request : NULL;
+}
+
+static void finish_closing(struct ucx *u, double begin, struct endpoint *endpoint)
+{
+    if (endpoint->closing == NULL) return;
+    while (ucp_request_check_status(endpoint->closing) == UCS_INPROGRESS &&
            clock_s() - begin < CLOSE_BOUND_S)
         if (!ucx_progress(&u->base)) ucx_wait(&u->base, -1, 10000);
-    ucp_request_free(request);
+    ucp_request_free(endpoint->closing);
+    endpoint->closing = NULL;
+}
+
+static bool move_worker(void *transport)
+{
+    return ucx_progress(transport);
 }
 
 static strait_status ucx_close(struct transport *t, bool broken)
 {
     struct ucx *u = (struct ucx *)t;
     const struct cluster *c = t->cluster;
+    double begin;
     strait_status st = STRAIT_OK;
 
     /* nobody lets go of an endpoint that a peer still sends through */
-    if (!broken) st = cluster_barrier(c, "closing the transport");
+    if (!broken) st = cluster_barrier_moving(c, "closing the transport", move_worker, t);
+    begin = clock_s();
     for (int peer = 0; u->endpoints != NULL && peer < c->size; peer++)
-        close_endpoint(u, &u->endpoints[peer], broken || st != STRAIT_OK);
-    if (!broken && st == STRAIT_OK) st = cluster_barrier(c, "the transport's end");
+        close_endpoint(&u->endpoints[peer], broken || st != STRAIT_OK);
+    for (int peer = 0; u->endpoints != NULL && peer < c->size; peer++)
+        finish_closing(u, begin, &u->endpoints[peer]);
+    /* peers that are not as far need this worker to answer */
+    if (!broken && st == STRAIT_OK)
+        st = cluster_barrier_moving(c, "the transport's end", move_worker, t);
     if (u->worker != NULL) ucp_worker_destroy(u->worker);
     if (u->context != NULL) ucp_cleanup(u->context);
     free(u->endpoints);
