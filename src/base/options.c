@@ -85,7 +85,7 @@ const struct option config_options[] = {
          "gradients exchanged together; a larger tensor has a bucket of its own"),
     REAL("comm.slice_kb", "KiB", "256", 0.25, 1048576, comm.slice_kb,
          "gradient that one message carries, before encoding; a tile has a slice per rank"),
-    INT("comm.window", "tiles", "4", 1, 1024, comm.window,
+    INT("comm.window", "tiles", "8", 1, 1024, comm.window,
         "tiles under way at once: more overlap, more memory"),
     INT("comm.dense_below", "elements", "1024", 0, LARGE, comm.dense_below,
         "tensors with fewer elements travel as fp32"),
