@@ -22,7 +22,8 @@ static void print_help(void)
     printf("\nOptions:\n"
            "  --help     this text; also behind any command\n"
            "  --version  the version\n\n"
-           "Exit codes: 0 success, 1 the job failed, 2 wrong usage or configuration.\n");
+           "Exit codes: 0 success, 1 the job failed, 2 wrong usage or configuration; mpirun gives\n"
+           "128 + N where signal N ended a rank.\n");
 }
 
 static const struct command *find(const char *name)
@@ -37,7 +38,8 @@ int main(int argc, char **argv)
     const struct command *command;
 
     if (argc < 2) return usage_error("", "no command was given");
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
         if (speaks()) print_help();
         return 0;
     }

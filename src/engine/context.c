@@ -111,7 +111,7 @@ strait_status strait_register(strait_context *ctx, const strait_tensor *tensor, 
 static strait_status open_window(strait_context *ctx)
 {
     struct progress *p = &ctx->progress;
-    struct exchange each = { .env = &ctx->env, .widest_codec = codec_find(ctx->config.comm.codec),
+    struct exchange each = { .env = &ctx->env, .usual_codec = codec_find(ctx->config.comm.codec),
                              .schedule = p->buckets[0].schedule,
                              .fp32_too = ctx->config.comm.warmup_steps > 0 };
     int64_t tiles = 0;

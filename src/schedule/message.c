@@ -18,7 +18,7 @@ struct slice slice_of(const struct exchange *x, int slices, int c)
 
 size_t message_capacity(const struct exchange *x, size_t n)
 {
-    size_t usual = codec_shape(x->widest_codec, &x->env->settings, n).wire_bytes;
+    size_t usual = codec_shape(x->usual_codec, &x->env->settings, n).wire_bytes;
     size_t fp32 = x->fp32_too ? codec_shape(&codec_fp32, &x->env->settings, n).wire_bytes : 0;
 
     return PAYLOAD_HEADER_BYTES + (usual > fp32 ? usual : fp32);

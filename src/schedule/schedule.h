@@ -61,10 +61,11 @@ struct exchange {
     const struct exchange_env *env;
     const struct schedule *schedule;
     size_t capacity; /* elements of the largest tile */
-    bool fp32_too;   /* some step or bucket travels as fp32 */
-    const struct codec *widest_codec;
+    const struct codec *usual_codec; /* of all buckets but those in fp32 */
+    bool fp32_too;                   /* some step or bucket travels as fp32 */
     void *state;     /* the schedule's own */
-    float *scratch, *zeros, *sink; /* a slice each; see message.c */
+    float *scratch; /* a slice: see view.h */
+    float *zeros, *sink; /* a slice each, in place of residuals without error feedback */
 
     /* the tile under way; bucket is NULL when there is none */
     struct bucket *bucket;
@@ -109,7 +110,7 @@ void bucket_commit(struct bucket *b);
 size_t bucket_owned_before(const struct bucket *b, const struct exchange_env *env, uint32_t tile);
 
 /* ---- schedule.c */
-/* `env`, `schedule`, `capacity`, `widest_codec` and `fp32_too` are set. */
+/* `env`, `schedule`, `capacity`, `usual_codec` and `fp32_too` are set. */
 strait_status exchange_open(struct exchange *x);
 void exchange_close(struct exchange *x);
 /* Take on a tile. */

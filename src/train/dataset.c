@@ -75,8 +75,8 @@ static strait_status count_classes(struct data *data)
         classes = data->train.labels[i] >= classes ? data->train.labels[i] + 1 : classes;
     for (size_t i = 0; i < data->test.count; i++)
         if (data->test.labels[i] >= classes)
-            return error_set(STRAIT_ERR_DATA, "class %d occurs among the held-out samples only",
-                             data->test.labels[i]);
+            return error_set(STRAIT_ERR_DATA, "class %d occurs among the held-out samples only; the file has "
+                             "too few samples, or lower data.holdout", data->test.labels[i]);
     if (classes < 2)
         return error_set(STRAIT_ERR_DATA, "the training samples are of %d class; at least 2 are "
                          "needed", classes);
@@ -111,8 +111,10 @@ strait_status data_load(struct data *data, const struct strait_config *config)
         st = dataset_hold_out(&data->train, config->data.holdout, &data->test);
     if (st == STRAIT_OK) st = count_classes(data);
     if (st == STRAIT_OK) scale(data);
-    if (st != STRAIT_OK) data_free(data);
-    return st;
+    if (st == STRAIT_OK) return STRAIT_OK;
+    data_free(data);
+    return error_set(st, "%s: %s", csv ? "data.path" : "data.images and data.labels",
+                     strait_error_message());
 }
 
 void data_free(struct data *data)

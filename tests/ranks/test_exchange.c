@@ -395,6 +395,45 @@ static void test_feedback_off(void)
     close_job(&off);
 }
 
+/* Where no step is taken back, residuals are renewed in place: with the same results. */
+static void test_residuals_in_place(const char *codec, const char *schedule)
+{
+    struct job two_rows, one_row;
+    bool same = true;
+    char name[96];
+
+    open_job(&two_rows, codec, schedule, "ucx", NULL);
+    open_job(&one_row, codec, schedule, "ucx", "comm.nonfinite=stop");
+    for (int step = 0; step < STEPS; step++) {
+        ranks_must(run_step(&two_rows, step), "a step");
+        ranks_must(run_step(&one_row, step), "a step");
+        same &= hash_job(&two_rows, 0) == hash_job(&one_row, 0);
+    }
+    snprintf(name, sizeof name, "%s over %s: residuals in place give the same bits", codec,
+             schedule);
+    ranks_check(same, name, "they differ");
+    close_job(&two_rows);
+    close_job(&one_row);
+}
+
+/* As many tiles under way as one likes: with the same results. */
+static void test_windows(void)
+{
+    struct job narrow, wide;
+    bool same = true;
+
+    open_job(&narrow, "int8", "sra", "ucx", "comm.window=1");
+    open_job(&wide, "int8", "sra", "ucx", "comm.window=100");
+    for (int step = 0; step < STEPS; step++) {
+        ranks_must(run_step(&narrow, step), "a step");
+        ranks_must(run_step(&wide, step), "a step");
+        same &= hash_job(&narrow, 0) == hash_job(&wide, 0);
+    }
+    ranks_check(same, "windows of 1 and of 100 tiles give the same bits", "they differ");
+    close_job(&narrow);
+    close_job(&wide);
+}
+
 int main(void)
 {
     ranks_begin();
@@ -403,6 +442,12 @@ int main(void)
     for (int c = 0; codec_table[c] != NULL; c++)
         for (int s = 0; schedule_table[s] != NULL; s++)
             test_nonfinite(codec_table[c]->name, schedule_table[s]->name, c % 2 ? INFINITY : NAN);
+    for (int c = 0; codec_table[c] != NULL; c++)
+        if (codec_table[c]->lossy) {
+            test_residuals_in_place(codec_table[c]->name, "sra");
+            test_residuals_in_place(codec_table[c]->name, "ring");
+        }
+    test_windows();
     test_stop_on_nonfinite();
     test_warm_up();
     test_feedback_off();
