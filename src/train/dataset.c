@@ -75,8 +75,9 @@ static strait_status count_classes(struct data *data)
         classes = data->train.labels[i] >= classes ? data->train.labels[i] + 1 : classes;
     for (size_t i = 0; i < data->test.count; i++)
         if (data->test.labels[i] >= classes)
-            return error_set(STRAIT_ERR_DATA, "class %d occurs among the held-out samples only; the file has "
-                             "too few samples, or lower data.holdout", data->test.labels[i]);
+            return error_set(STRAIT_ERR_DATA, "class %d occurs among the held-out samples only; "
+                             "the file has too few samples, or lower data.holdout",
+                             data->test.labels[i]);
     if (classes < 2)
         return error_set(STRAIT_ERR_DATA, "the training samples are of %d class; at least 2 are "
                          "needed", classes);
