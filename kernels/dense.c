@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * dense.c - copies, sums and fp32 payloads, and the table of one instruction set.
  *
- * Bound by memory: pack and encode read 4 and write 4 bytes an element, add and
+ * Bound by memory: encode reads 4 and writes 4 bytes an element, add and
  * decode_add read 8 and write 4. Plain loops that compilers vectorise. */
 #include "base/bytes.h"
 #include "kernels.h"
@@ -9,17 +9,6 @@
 static inline uint32_t larger(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
-}
-
-static uint32_t dense_pack(float *restrict dst, const float *restrict src, size_t n)
-{
-    uint32_t largest = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        largest = larger(largest, float_bits(src[i]) & 0x7fffffffu);
-        dst[i] = src[i];
-    }
-    return largest;
 }
 
 static uint32_t dense_largest(const float *x, size_t n)
@@ -89,7 +78,6 @@ bool OF_ISA(fp32_decode_add)(const uint8_t *restrict wire, size_t n, const struc
 
 const struct kernels OF_ISA(kernels) = {
     .name = NAME_OF(KERNELS_ISA),
-    .pack = dense_pack,
     .largest = dense_largest,
     .add = dense_add,
     .divide = dense_divide,

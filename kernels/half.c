@@ -67,7 +67,7 @@ static inline bool fp16_bad(uint16_t h)
     return (h & 0x7c00u) == 0x7c00u;
 }
 
-/* The same three loops for both formats. */
+/* The same loops for both formats. */
 #define HALF_KERNELS(name)                                                                     \
     uint32_t OF_ISA(name##_encode)(const float *restrict x, const float *residual_in,          \
                                    float *residual_out, size_t n, const struct encoding *e,    \
@@ -88,33 +88,30 @@ static inline bool fp16_bad(uint16_t h)
         }                                                                                      \
         return (uint32_t)largest;                                                              \
     }                                                                                          \
-    bool OF_ISA(name##_decode)(const uint8_t *restrict wire, size_t n,                         \
-                               const struct encoding *e, float *restrict out)                  \
+    static inline __attribute__((always_inline)) bool name##_read(                             \
+        const uint8_t *restrict wire, size_t n, bool add, float *restrict out)                 \
     {                                                                                          \
         uint16_t bad = 0;                                                                      \
                                                                                                \
-        (void)e;                                                                               \
         for (size_t i = 0; i < n; i++) {                                                       \
             uint16_t h = le16_get(wire + 2 * i);                                               \
                                                                                                \
             bad |= name##_bad(h);                                                              \
-            out[i] = name##_to(h);                                                             \
+            out[i] = add ? out[i] + name##_to(h) : name##_to(h);                               \
         }                                                                                      \
         return bad == 0;                                                                       \
     }                                                                                          \
-    bool OF_ISA(name##_decode_add)(const uint8_t *restrict wire, size_t n,                     \
-                                   const struct encoding *e, float *restrict out)              \
+    bool OF_ISA(name##_decode)(const uint8_t *wire, size_t n, const struct encoding *e,        \
+                               float *out)                                                     \
     {                                                                                          \
-        uint16_t bad = 0;                                                                      \
-                                                                                               \
         (void)e;                                                                               \
-        for (size_t i = 0; i < n; i++) {                                                       \
-            uint16_t h = le16_get(wire + 2 * i);                                               \
-                                                                                               \
-            bad |= name##_bad(h);                                                              \
-            out[i] += name##_to(h);                                                            \
-        }                                                                                      \
-        return bad == 0;                                                                       \
+        return name##_read(wire, n, false, out);                                               \
+    }                                                                                          \
+    bool OF_ISA(name##_decode_add)(const uint8_t *wire, size_t n, const struct encoding *e,    \
+                                   float *out)                                                 \
+    {                                                                                          \
+        (void)e;                                                                               \
+        return name##_read(wire, n, true, out);                                                \
     }
 
 HALF_KERNELS(bf16)

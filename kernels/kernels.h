@@ -45,8 +45,6 @@ struct codec_kernels {
 
 struct kernels {
     const char *name; /* of the instruction set */
-    /* dst = src; returns the largest magnitude bits seen. */
-    uint32_t (*pack)(float *dst, const float *src, size_t n);
     uint32_t (*largest)(const float *x, size_t n);          /* magnitude bits */
     void (*add)(float *sum, const float *x, size_t n);      /* sum += x */
     void (*divide)(float *x, size_t n, float by);           /* x /= by */

@@ -46,7 +46,7 @@ static void print_help(void)
            "Average a gradient over the ranks: every codec with every schedule, and MPI_Allreduce\n"
            "of fp32 (the row mpi), in turn.\n\n"
            "  --codec LIST      codecs, as int8,topk:0.01 (default all)\n"
-           "  --schedule LIST   sra, dense, or all (default sra)\n"
+           "  --schedule LIST   sra, ring, allgather, dense, or all (default sra)\n"
            "  --sizes RANGE     bytes of fp32: 1M, 4K:256M or 4K:256M:2 (default 4K:16M:4)\n"
            "  --tensors T       cut the gradient into T tensors, or as resnet50 (default 1)\n"
            "  --transport T     ucx or mpi (default ucx)\n"

@@ -110,7 +110,8 @@ bool bench_sizes(const char *command, const char *text, struct bench_sizes *out)
 
 /* ---- codecs ---- */
 static const struct { const char *codec, *key; } parameters[] = {
-    { "int8", "comm.block" },
+    { "fp8", "comm.block" },  { "int8", "comm.block" },   { "int4", "comm.block" },
+    { "int2", "comm.block" }, { "onebit", "comm.block" },
     { "topk", "comm.topk_ratio" },
 };
 

@@ -84,9 +84,6 @@ strait_status config_check(const struct strait_config *config)
     if (strchr(config->run.name, '/') != NULL || config->run.name[0] == '\0')
         complain(config, &errors, "run.name", "is part of a folder's name; allowed: no slash, "
                  "at least one character");
-    if (config->comm.block % 8 != 0)
-        complain(config, &errors, "comm.block", "is no whole number of bytes at one bit an "
-                 "element; allowed: a multiple of 8");
     if (errors.length > 0) st = error_set(STRAIT_ERR_CONFIG, "%s", text_string(&errors));
     text_free(&errors);
     return st;

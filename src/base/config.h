@@ -68,6 +68,7 @@ struct option {
     const char *unit;            /* "" when it has none */
     const char *fallback;        /* the default, as text */
     double min, max;             /* numbers: inclusive */
+    int64_t step;                /* integers: a multiple of it; 0: any */
     const char *const *choices;  /* OPTION_CHOICE: NULL-terminated */
     size_t offset;               /* in struct strait_config */
     const char *help;

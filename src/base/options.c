@@ -29,6 +29,10 @@ static const char *const progresses[] = { "auto", "line", "plain", "off", NULL }
                                 .choices = c, .offset = AT(f), .help = h }
 #define INT(k, u, d, lo, hi, f, h) { .key = k, .type = OPTION_INT, .unit = u, .fallback = d, \
                                      .min = lo, .max = hi, .offset = AT(f), .help = h }
+/* Multiples of s only. */
+#define STEPS(k, u, d, lo, hi, s, f, h) { .key = k, .type = OPTION_INT, .unit = u, .fallback = d, \
+                                          .min = lo, .max = hi, .step = s, .offset = AT(f), \
+                                          .help = h }
 #define REAL(k, u, d, lo, hi, f, h) { .key = k, .type = OPTION_REAL, .unit = u, .fallback = d, \
                                       .min = lo, .max = hi, .offset = AT(f), .help = h }
 #define BOOL(k, d, f, h) { .key = k, .type = OPTION_BOOL, .unit = "", .fallback = d, \
@@ -89,10 +93,10 @@ const struct option config_options[] = {
         "tiles under way at once: more overlap, more memory"),
     INT("comm.dense_below", "elements", "1024", 0, LARGE, comm.dense_below,
         "tensors with fewer elements travel as fp32"),
-    INT("comm.block", "elements", "256", 8, 65536, comm.block,
-        "fp8, int8, int4, int2, onebit: elements that share a scale; a multiple of 8"),
+    STEPS("comm.block", "elements", "256", 8, 65536, 8, comm.block,
+          "fp8, int8, int4, int2, onebit: elements that share a scale"),
     REAL("comm.topk_ratio", "", "0.05", 1e-6, 1.0, comm.topk_ratio,
-         "topk: share of each chunk's elements that is sent"),
+         "topk: share of each slice's elements that is sent"),
     BOOL("comm.error_feedback", "true", comm.error_feedback,
          "add what a lossy codec failed to send to the next step's gradient"),
     INT("comm.warmup_steps", "steps", "0", 0, LARGE, comm.warmup_steps,
@@ -149,6 +153,7 @@ void option_allowed(const struct option *option, struct text *out)
     case OPTION_INT:
         text_add(out, option->max >= LARGE ? "an integer from %.0f" : "an integer, %.0f .. %.0f",
                  option->min, option->max);
+        if (option->step > 0) text_add(out, ", a multiple of %lld", (long long)option->step);
         break;
     case OPTION_REAL:
         text_add(out, "a number, %.10g .. %.10g", option->min, option->max);

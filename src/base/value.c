@@ -37,6 +37,11 @@ bool option_set_int(const struct option *option, struct strait_config *config, i
         return option_set_list(option, config, &(struct config_list){ 1, { value } }, why);
     if (option->type != OPTION_INT) return refuse_type(option, why, "an integer");
     if (!in_bounds(option, (double)value, why)) return false;
+    if (option->step > 0 && value % option->step != 0) {
+        text_add(why, "%lld is between two steps; allowed: ", (long long)value);
+        option_allowed(option, why);
+        return false;
+    }
     *(int64_t *)option_value(option, config) = value;
     return true;
 }

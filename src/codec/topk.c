@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * topk.c - exactly k elements of a chunk and which they are; the parameter is k, the
+ * topk.c - exactly k elements of a slice and which they are; the parameter is k, the
  * variant the shortest way to say which. */
 #include <math.h>
 
@@ -9,7 +9,6 @@
 static void lay_out(const struct codec_settings *settings, struct codec_shape *shape)
 {
     double n = (double)shape->elements, k = ceil(settings->topk_ratio * n);
-
     size_t bitmap = (shape->elements + 7) / 8, indices;
 
     shape->param = (uint32_t)(k < n ? k : n);

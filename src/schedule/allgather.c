@@ -154,7 +154,7 @@ static void allgather_waiting(const struct exchange *x, struct text *out)
             text_add(out, "%srank %d on %s (%s)", out->length > 0 ? ", " : "", r,
                      cluster_host(x->env->cluster, r),
                      a->peers[r].arrival.state == TRANSFER_ACTIVE ? "its payload"
-                                                                  : "its taking what was sent");
+                                                                  : "to take what it was sent");
 }
 
 static void allgather_cancel(struct exchange *x)

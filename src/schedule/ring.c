@@ -275,7 +275,7 @@ static void ring_waiting(const struct exchange *x, struct text *out)
 
     text_add(out, "rank %d on %s (%s)", peer, cluster_host(x->env->cluster, peer),
              receiving ? "what it or a rank before it in the ring should have sent on"
-                       : "its taking what was sent");
+                       : "to take what it was sent");
 }
 
 static void ring_cancel(struct exchange *x)

@@ -283,7 +283,7 @@ static const char *owes(const struct sra *s, int r, int point)
     if (point == 1 && !s->parts[r].applied) return "the average of its slice";
     if (point == 2 && (s->parts[r].sent.state == TRANSFER_ACTIVE ||
                        s->contributors[r].sent_average.state == TRANSFER_ACTIVE))
-        return "its taking what was sent";
+        return "to take what it was sent";
     return NULL;
 }
 

@@ -39,7 +39,7 @@ static int terminal_width(void)
     int fd;
 
     output_path(path, sizeof path);
-    fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    fd = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0) {
         if (ioctl(fd, TIOCGWINSZ, &size) != 0) size.ws_col = 0;
         close(fd);

@@ -89,6 +89,17 @@ ok "report.progress = off shows no progress"
 "$STRAIT" train "$SMOKE" $short --set report.progress=line >out 2>&1
 [ $? -eq 0 ] && grep -q $'\r' out
 ok "report.progress = line redraws"
+export -f ranks
+export STRAIT SMOKE short tap_dir
+script -qec 'stty cols 50; ranks 2 "$STRAIT" train "$SMOKE" $short --set report.progress=auto' /dev/null >out 2>&1 </dev/null
+# a line that another redraw erases must not have wrapped
+python3 - out <<'X' >>out 2>&1
+import sys
+redrawn = open(sys.argv[1], newline="").read().split("\r\x1b[K")[1:-1]
+erased = [line for line in redrawn if "\n" not in line]
+assert erased and all(0 < len(line) < 50 for line in erased), erased
+X
+ok "the live line keeps to the terminal's width"
 "$STRAIT" train "$SMOKE" $short --set report.every=50 >out 2>&1
 [ $? -eq 0 ] && [ "$(grep -c "^epoch" out)" -eq $((3 * 180 / 50 + 3)) ]
 ok "report.every sets the reporting interval"
