@@ -51,10 +51,6 @@ strait_status cluster_allgather(const struct cluster *cluster, const void *mine,
 strait_status cluster_broadcast(const struct cluster *cluster, void *buffer, size_t bytes,
                                 const char *what);
 strait_status cluster_barrier(const struct cluster *cluster, const char *what);
-/* The same; `move(arg)` is called again and again meanwhile and says whether it did work:
- * for what peers need of this rank before they can reach the barrier. */
-strait_status cluster_barrier_moving(const struct cluster *cluster, const char *what,
-                                     bool (*move)(void *), void *arg);
 
 /* Every rank brings what its last step came to; all get the status and message of the
  * lowest rank that failed, or STRAIT_OK. The message names that rank and host unless

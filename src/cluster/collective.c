@@ -18,9 +18,7 @@ static strait_status mpi_failed(const struct cluster *c, int code, const char *w
                      what, text);
 }
 
-/* `move`, unless NULL, keeps something else going meanwhile. */
-static strait_status wait_moving(const struct cluster *c, MPI_Request *request, const char *what,
-                                 bool (*move)(void *), void *arg)
+strait_status cluster_wait(const struct cluster *c, MPI_Request *request, const char *what)
 {
     double begin = clock_s();
 
@@ -34,15 +32,9 @@ static strait_status wait_moving(const struct cluster *c, MPI_Request *request, 
                              "waited %.0f s for all ranks to take part in %s; look for a rank that "
                              "ended or hangs, or raise fault.timeout_s",
                              c->timeout_s, what);
-        if (move != NULL && move(arg)) continue;
         if (spins < 200) sched_yield(); /* ranks may outnumber cores: never spin hard */
         else clock_sleep_us(100);
     }
-}
-
-strait_status cluster_wait(const struct cluster *c, MPI_Request *request, const char *what)
-{
-    return wait_moving(c, request, what, NULL, NULL);
 }
 
 strait_status cluster_allgather(const struct cluster *c, const void *mine, size_t bytes, void *all,
@@ -67,19 +59,12 @@ strait_status cluster_broadcast(const struct cluster *c, void *buffer, size_t by
     return code != MPI_SUCCESS ? mpi_failed(c, code, what) : cluster_wait(c, &request, what);
 }
 
-strait_status cluster_barrier_moving(const struct cluster *c, const char *what,
-                                     bool (*move)(void *), void *arg)
+strait_status cluster_barrier(const struct cluster *c, const char *what)
 {
     MPI_Request request = MPI_REQUEST_NULL;
     int code = MPI_Ibarrier(c->comm, &request);
 
-    if (code != MPI_SUCCESS) return mpi_failed(c, code, what);
-    return wait_moving(c, &request, what, move, arg);
-}
-
-strait_status cluster_barrier(const struct cluster *c, const char *what)
-{
-    return cluster_barrier_moving(c, what, NULL, NULL);
+    return code != MPI_SUCCESS ? mpi_failed(c, code, what) : cluster_wait(c, &request, what);
 }
 
 strait_status cluster_broadcast_text(const struct cluster *c, struct text *text, const char *what)

@@ -306,11 +306,6 @@ static void finish_closing(struct ucx *u, double begin, struct endpoint *endpoin
     endpoint->closing = NULL;
 }
 
-static bool move_worker(void *transport)
-{
-    return ucx_progress(transport);
-}
-
 static strait_status ucx_close(struct transport *t, bool broken)
 {
     struct ucx *u = (struct ucx *)t;
@@ -319,15 +314,15 @@ static strait_status ucx_close(struct transport *t, bool broken)
     strait_status st = STRAIT_OK;
 
     /* nobody lets go of an endpoint that a peer still sends through */
-    if (!broken) st = cluster_barrier_moving(c, "closing the transport", move_worker, t);
+    if (!broken) st = cluster_barrier(c, "closing the transport");
+    /* all at once: closing one after the other, each rank would wait for peers that wait for
+     * others, up to the bound of each */
     begin = clock_s();
     for (int peer = 0; u->endpoints != NULL && peer < c->size; peer++)
         close_endpoint(&u->endpoints[peer], broken || st != STRAIT_OK);
     for (int peer = 0; u->endpoints != NULL && peer < c->size; peer++)
         finish_closing(u, begin, &u->endpoints[peer]);
-    /* peers that are not as far need this worker to answer */
-    if (!broken && st == STRAIT_OK)
-        st = cluster_barrier_moving(c, "the transport's end", move_worker, t);
+    if (!broken && st == STRAIT_OK) st = cluster_barrier(c, "the transport's end");
     if (u->worker != NULL) ucp_worker_destroy(u->worker);
     if (u->context != NULL) ucp_cleanup(u->context);
     free(u->endpoints);
