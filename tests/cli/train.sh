@@ -91,7 +91,8 @@ ok "report.progress = off shows no progress"
 ok "report.progress = line redraws"
 export -f ranks
 export STRAIT SMOKE short tap_dir
-script -qec 'stty cols 50; ranks 2 "$STRAIT" train "$SMOKE" $short --set report.progress=auto' /dev/null >out 2>&1 </dev/null
+# script runs the command by $SHELL, and only bash knows an exported function
+SHELL=$BASH script -qec 'stty cols 50; ranks 2 "$STRAIT" train "$SMOKE" $short --set report.progress=auto' /dev/null >out 2>&1 </dev/null
 # a line that another redraw erases must not have wrapped
 python3 - out <<'X' >>out 2>&1
 import sys
