@@ -24,6 +24,7 @@ struct arguments {
     const char *gradients;
     bool cpu, no_mpi;
     struct bench_sets sets;
+    char nodes[CONFIG_TEXT_BYTES]; /* of comm.nodes */
     struct bench_sizes sizes;
     struct bench_codec_choice choices[BENCH_CODECS_MAX];
     const struct schedule *schedules[SCHEDULES_MAX];
@@ -110,7 +111,7 @@ static bool parse_rate(struct arguments *a)
     return false;
 }
 
-static bool check_sets(const struct arguments *a)
+static bool check_sets(struct arguments *a)
 {
     static const char *const own[] = { "comm.codec=", "comm.schedule=", "comm.transport=" };
     struct strait_config scratch;
@@ -128,6 +129,7 @@ static bool check_sets(const struct arguments *a)
             return false;
         }
     }
+    snprintf(a->nodes, sizeof a->nodes, "%s", scratch.comm.nodes);
     return true;
 }
 
@@ -339,6 +341,7 @@ static strait_status run(const struct arguments *a, struct cluster **cluster, bo
     *agreed = false;
     if ((st = cluster_open(cluster, MPI_COMM_WORLD, start_timeout_s))) return st;
     *agreed = true;
+    if ((st = cluster_rehearse(*cluster, a->nodes))) return st;
     job.cluster = *cluster;
     if (a->gradients != NULL) st = map_gradients(a->gradients, &job);
     if ((st = cluster_agree(*cluster, st, "reading gradients"))) return st;

@@ -55,6 +55,7 @@ static strait_status run(const struct config_arguments *arguments, struct cluste
     *agreed = true;
     if ((st = share_config(arguments, *cluster, &config))) return st;
     (*cluster)->timeout_s = config.fault.timeout_s;
+    if ((st = cluster_rehearse(*cluster, config.comm.nodes))) return st;
     return train_run(&config, *cluster, agreed);
 }
 

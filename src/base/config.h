@@ -47,6 +47,7 @@ struct strait_config {
     } train;
     struct {
         const char *codec, *schedule, *transport, *nonfinite;
+        char nodes[CONFIG_TEXT_BYTES];
         double bucket_mb;
         int64_t dense_below, block, check_every, warmup_steps, window;
         double topk_ratio, slice_kb;

@@ -16,7 +16,8 @@ static const char *const models[] = { "mlp", NULL };
 static const char *const optimizers[] = { "sgd", "adam", NULL };
 static const char *const codecs[] = { "fp32", "bf16", "fp16", "int8", "topk", "fp8", "int4",
                                      "int2", "onebit", NULL };
-static const char *const schedules[] = { "sra", "ring", "allgather", "dense", NULL };
+static const char *const schedules[] = { "sra", "ring", "hierarchical", "allgather",
+                                        "dense", NULL };
 static const char *const transports[] = { "ucx", "mpi", NULL };
 static const char *const nonfinites[] = { "skip", "stop", NULL };
 static const char *const progresses[] = { "auto", "line", "plain", "off", NULL };
@@ -81,8 +82,12 @@ const struct option config_options[] = {
            "how gradients are encoded: docs/wire-format.md"),
     CHOICE("comm.schedule", "sra", schedules, comm.schedule,
            "sra: payloads to the owner of each slice and back; ring: sums passed on from rank to "
-           "rank, encoded anew each time; allgather: all payloads to all; dense: the reference, "
-           "MPI_Allreduce in fp32 after a local encode and decode"),
+           "rank, encoded anew each time; hierarchical: fp32 within a node, sra between nodes; "
+           "allgather: all payloads to all; dense: the reference, MPI_Allreduce in fp32 after a "
+           "local encode and decode"),
+    STRING("comm.nodes", "", comm.nodes,
+           "rehearse a layout on one machine: the node of each rank, as 0,0,1,1 for four; empty: "
+           "as MPI finds them"),
     CHOICE("comm.transport", "ucx", transports, comm.transport,
            "ucx: shared memory, TCP or RDMA as UCX finds; mpi: the fallback"),
     REAL("comm.bucket_mb", "MiB", "4", 0.001, 4096, comm.bucket_mb,

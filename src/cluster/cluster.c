@@ -30,6 +30,7 @@ static void number_places(struct cluster *c, const int *leaders)
 
         if (leaders[r] == r) place->node = c->nodes++;
         else place->node = c->places[leaders[r]].node;
+        place->local_size = place->local_rank = 0;
         for (int other = 0; other < c->size; other++) {
             if (leaders[other] != leaders[r]) continue;
             place->local_size++;
@@ -67,6 +68,46 @@ static strait_status find_places(struct cluster *c)
 done:
     free(leaders);
     free(all);
+    return st;
+}
+
+/* The number of a node at *text, with the comma that must follow all but the last. */
+static bool next_node(const char **text, bool last, long *node)
+{
+    char *end;
+
+    if (**text < '0' || **text > '9') return false;
+    *node = strtol(*text, &end, 10);
+    if (*end != (last ? '\0' : ',')) return false;
+    *text = end + 1;
+    return true;
+}
+
+strait_status cluster_rehearse(struct cluster *c, const char *nodes)
+{
+    long *node = calloc((size_t)c->size, sizeof *node);
+    int *leaders = calloc((size_t)c->size, sizeof *leaders);
+    const char *text = nodes;
+    strait_status st = STRAIT_OK;
+
+    if (nodes[0] == '\0') goto done;
+    if (node == NULL || leaders == NULL) {
+        st = error_memory("the placement of ranks");
+        goto done;
+    }
+    for (int r = 0; r < c->size && st == STRAIT_OK; r++) {
+        if (!next_node(&text, r == c->size - 1, &node[r]))
+            st = error_set(STRAIT_ERR_CONFIG, "comm.nodes = \"%s\" does not name a node for each "
+                           "of %d ranks; for instance, 0,0,1,1 for four", nodes, c->size);
+        while (st == STRAIT_OK && node[leaders[r]] != node[r]) leaders[r]++;
+    }
+    if (st == STRAIT_OK) {
+        c->nodes = 0;
+        number_places(c, leaders);
+    }
+done:
+    free(node);
+    free(leaders);
     return st;
 }
 

@@ -30,6 +30,9 @@ struct cluster {
 };
 
 strait_status cluster_open(struct cluster **out, MPI_Comm comm, double timeout_s);
+/* Take ranks to be on the nodes that the text names (by rank, as "0,0,1,1"), wherever they
+ * are, to try a layout on one machine; "" leaves them as they are. */
+strait_status cluster_rehearse(struct cluster *cluster, const char *nodes);
 void cluster_close(struct cluster *cluster); /* local, but for the communicator's release */
 
 static inline const char *cluster_host(const struct cluster *cluster, int rank)

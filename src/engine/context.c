@@ -68,6 +68,7 @@ strait_status engine_open(strait_context **out, const strait_config *config, MPI
     if ((st = cluster_agree(ctx->cluster, check_thread_level(ctx, transport), "thread levels")))
         goto done;
     if ((st = agree_on_settings(ctx))) goto done;
+    if ((st = cluster_rehearse(ctx->cluster, config->comm.nodes))) goto done;
     if ((st = transport_open(&ctx->transport, transport, ctx->cluster))) goto done;
     find_paths(ctx);
     ctx->env = (struct exchange_env){

@@ -4,4 +4,6 @@ core_sources += \
 	src/schedule/message.c src/schedule/message.h \
 	src/schedule/payload.c src/schedule/payload.h \
 	src/schedule/view.c src/schedule/view.h \
-	src/schedule/allgather.c src/schedule/dense.c src/schedule/ring.c src/schedule/sra.c
+	src/schedule/group.c src/schedule/group.h \
+	src/schedule/allgather.c src/schedule/dense.c src/schedule/hierarchical.c \
+	src/schedule/ring.c src/schedule/sra.c

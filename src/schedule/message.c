@@ -16,12 +16,23 @@ struct slice slice_of(const struct exchange *x, int slices, int c)
     return s;
 }
 
+void slice_in_fp32(const struct exchange *x, struct slice *slice)
+{
+    slice->shape = codec_shape(&codec_fp32, &x->env->settings, slice->shape.elements);
+}
+
+size_t message_fp32_capacity(const struct exchange *x, size_t n)
+{
+    return PAYLOAD_HEADER_BYTES + codec_shape(&codec_fp32, &x->env->settings, n).wire_bytes;
+}
+
 size_t message_capacity(const struct exchange *x, size_t n)
 {
-    size_t usual = codec_shape(x->usual_codec, &x->env->settings, n).wire_bytes;
-    size_t fp32 = x->fp32_too ? codec_shape(&codec_fp32, &x->env->settings, n).wire_bytes : 0;
+    size_t usual = PAYLOAD_HEADER_BYTES +
+                   codec_shape(x->usual_codec, &x->env->settings, n).wire_bytes;
+    size_t fp32 = x->fp32_too ? message_fp32_capacity(x, n) : 0;
 
-    return PAYLOAD_HEADER_BYTES + (usual > fp32 ? usual : fp32);
+    return usual > fp32 ? usual : fp32;
 }
 
 static struct payload_header header_of(const struct exchange *x, const struct slice *slice,
@@ -51,7 +62,8 @@ static float *residual_at(struct exchange *x, const struct slice *slice, enum re
 
     if (b->residual[0] == NULL) return row == 0 ? x->zeros : x->sink;
     if (kind == RESIDUAL_OWN) return b->residual[row] + x->begin + slice->begin;
-    return b->owner_residual[row] + bucket_owned_before(b, x->env, x->tile);
+    return b->owner_residual[row] + bucket_owned_before(b, x->env, x->tile) +
+           slice->owned_before;
 }
 
 strait_status message_encode(struct exchange *x, const struct slice *slice, uint8_t leg,

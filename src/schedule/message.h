@@ -11,14 +11,19 @@
 struct slice {
     int owner;     /* into the header: who encodes its average */
     size_t begin;  /* in the tile */
+    size_t owned_before; /* elements of the tile that its owner owns in slices before it */
     struct codec_shape shape;
 };
 
 /* Slice c of `slices` of the tile under way. */
 struct slice slice_of(const struct exchange *x, int slices, int c);
 
+/* This slice travels as fp32 whatever the bucket's codec. */
+void slice_in_fp32(const struct exchange *x, struct slice *slice);
+
 /* Bytes that hold any slice of n elements with its header. */
 size_t message_capacity(const struct exchange *x, size_t n);
+size_t message_fp32_capacity(const struct exchange *x, size_t n);
 
 /* Which residual an encoding adds and renews. */
 enum residual_kind { RESIDUAL_OWN, RESIDUAL_OWNER };

@@ -5,7 +5,8 @@
 #include <string.h>
 
 const struct schedule *const schedule_table[] = {
-    &schedule_sra, &schedule_ring, &schedule_allgather, &schedule_dense, NULL,
+    &schedule_sra, &schedule_ring, &schedule_hierarchical, &schedule_allgather, &schedule_dense,
+    NULL,
 };
 
 const struct schedule *schedule_find(const char *name)

@@ -94,7 +94,8 @@ struct schedule {
     void (*close)(struct exchange *);
 };
 
-extern const struct schedule schedule_sra, schedule_ring, schedule_allgather, schedule_dense;
+extern const struct schedule schedule_sra, schedule_ring, schedule_hierarchical,
+    schedule_allgather, schedule_dense;
 
 /* All schedules, NULL at the end. */
 extern const struct schedule *const schedule_table[];

@@ -28,10 +28,12 @@ struct ucx {
     ucp_worker_h worker;
     int event_fd;
     struct endpoint *endpoints; /* by rank; none to this rank itself */
+    double cancel_by;           /* when taking messages back must have ended; 0: not begun */
+    bool stuck;                 /* one could not be taken back */
 };
 
 static const uint64_t tag_mask = UINT64_MAX;
-enum { CLOSE_BOUND_S = 5, ADDRESS_LIMIT = 1 << 16 };
+enum { CLOSE_BOUND_S = 5, CANCEL_BOUND_S = 1, ADDRESS_LIMIT = 1 << 16 };
 
 static uint64_t full_tag(int sender, uint32_t tag)
 {
@@ -264,22 +266,19 @@ static void ucx_wait(struct transport *t, int wake_fd, long timeout_us)
 }
 
 /* ---- ending ---- */
-static void drain(struct ucx *u, const struct transfer *transfer)
-{
-    double begin = clock_s();
-
-    while (transfer->state == TRANSFER_ACTIVE && clock_s() - begin < CLOSE_BOUND_S)
-        if (!ucx_progress(&u->base)) ucx_wait(&u->base, -1, 10000);
-}
-
+/* UCX cannot take back what a peer may be about to fetch (a rendezvous): all messages that
+ * are given up share one bound, after which they are left to UCX. */
 static void ucx_cancel(struct transport *t, struct transfer *transfer)
 {
     struct ucx *u = (struct ucx *)t;
 
+    if (u->cancel_by == 0) u->cancel_by = clock_s() + CANCEL_BOUND_S;
     ucp_request_cancel(u->worker, transfer->request);
-    drain(u, transfer);
-    if (transfer->state == TRANSFER_ACTIVE)
-        log_write(LOG_WARN, "a message with rank %d could not be taken back", transfer->peer);
+    while (transfer->state == TRANSFER_ACTIVE && clock_s() < u->cancel_by)
+        if (!ucx_progress(t)) ucx_wait(t, -1, 1000);
+    if (transfer->state != TRANSFER_ACTIVE || u->stuck) return;
+    u->stuck = true;
+    log_write(LOG_WARN, "a message with rank %d could not be taken back", transfer->peer);
 }
 
 /* Begin to close; `closing` is NULL where that was all. */

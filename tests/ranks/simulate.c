@@ -10,6 +10,7 @@ struct simulation {
     struct codec_settings settings;
     size_t n;
     int ranks;
+    const int *nodes;      /* by rank; NULL: one node */
     float **residual;      /* of each rank's gradient */
     float *owner_residual; /* of the average */
     float *scratch, *part, *sum;
@@ -43,6 +44,11 @@ void simulation_free(struct simulation *s)
     free(s->sum);
     free(s->wire);
     free(s);
+}
+
+void simulation_place(struct simulation *s, const int *nodes)
+{
+    s->nodes = nodes;
 }
 
 /* out = what a decoder makes of x + residual; residual = the rest. */
@@ -99,6 +105,61 @@ static void ring_tile(struct simulation *s, size_t begin, size_t n, float *const
     }
 }
 
+static int node_of(const struct simulation *s, int rank)
+{
+    return s->nodes != NULL ? s->nodes[rank] : 0;
+}
+
+static int ranks_on(const struct simulation *s, int node)
+{
+    int count = 0;
+
+    for (int r = 0; r < s->ranks; r++) count += node_of(s, r) == node;
+    return count;
+}
+
+/* The exact sum of a node's gradients is what its driver of the lane conveys. */
+static void node_sum(const struct simulation *s, int node, int lane, float *const *grads,
+                     size_t from, size_t count, float *sum, int *driver)
+{
+    int local = 0;
+
+    for (int r = 0; r < s->ranks; r++) {
+        if (node_of(s, r) != node) continue;
+        if (local == lane % ranks_on(s, node)) *driver = r;
+        for (size_t i = 0; i < count; i++)
+            sum[i] = local == 0 ? grads[r][from + i] : sum[i] + grads[r][from + i];
+        local++;
+    }
+}
+
+static void hierarchical_tile(struct simulation *s, size_t begin, size_t n, float *const *grads,
+                              float *average, int nodes, int lanes)
+{
+    const struct codec *codec = s->codec;
+
+    if (nodes == 1) s->codec = &codec_fp32;
+    for (int c = 0; c < nodes * lanes; c++) {
+        size_t slices = (size_t)(nodes * lanes), from = begin + n * (size_t)c / slices;
+        size_t count = begin + n * ((size_t)c + 1) / slices - from;
+        float *local = calloc(count + 1, sizeof *local);
+
+        for (int node = 0; node < nodes; node++) {
+            int driver = 0;
+
+            node_sum(s, node, c / nodes, grads, from, count, local, &driver);
+            if (node == c % nodes) memcpy(s->part, local, count * sizeof *local);
+            else convey(s, local, s->residual[driver] + from, count, s->part);
+            for (size_t i = 0; i < count; i++)
+                s->sum[i] = node == 0 ? s->part[i] : s->sum[i] + s->part[i];
+        }
+        for (size_t i = 0; i < count; i++) s->sum[i] /= (float)s->ranks;
+        convey(s, s->sum, s->owner_residual + from, count, average + from);
+        free(local);
+    }
+    s->codec = codec;
+}
+
 static void allgather_tile(struct simulation *s, size_t begin, size_t n, float *const *grads,
                            float *average)
 {
@@ -128,13 +189,21 @@ void simulation_step(struct simulation *s, const char *schedule, size_t slice,
                      float *const *grads, float *average)
 {
     bool by_rank = strcmp(schedule, "sra") == 0 || strcmp(schedule, "ring") == 0;
-    size_t tile = by_rank ? slice * (size_t)s->ranks : slice;
+    bool by_node = strcmp(schedule, "hierarchical") == 0;
+    int nodes = 1, lanes = 1;
+    size_t tile;
 
+    for (int r = 0; r < s->ranks; r++) {
+        if (node_of(s, r) >= nodes) nodes = node_of(s, r) + 1;
+        if (ranks_on(s, node_of(s, r)) > lanes) lanes = ranks_on(s, node_of(s, r));
+    }
+    tile = slice * (size_t)(by_rank ? s->ranks : by_node ? nodes * lanes : 1);
     for (size_t begin = 0; begin < s->n; begin += tile) {
         size_t n = s->n - begin < tile ? s->n - begin : tile;
 
         if (strcmp(schedule, "sra") == 0) sra_tile(s, begin, n, grads, average);
         else if (strcmp(schedule, "ring") == 0) ring_tile(s, begin, n, grads, average);
+        else if (by_node) hierarchical_tile(s, begin, n, grads, average, nodes, lanes);
         else if (strcmp(schedule, "allgather") == 0) allgather_tile(s, begin, n, grads, average);
         else dense_tile(s, begin, n, grads, average);
     }

@@ -15,6 +15,9 @@ struct simulation *simulation_new(const struct codec *codec, const struct codec_
                                   size_t elements, int ranks);
 void simulation_free(struct simulation *s);
 
+/* The node of each rank, for hierarchical: the array outlives the simulation. */
+void simulation_place(struct simulation *s, const int *nodes);
+
 /* One step by the named schedule with slices of that many elements: grads[r] are rank r's
  * n floats; `average` receives what all ranks must get. Of dense, the sum is exact. */
 void simulation_step(struct simulation *s, const char *schedule, size_t slice,

@@ -24,6 +24,17 @@ static float gradient(int rank, int tensor, int step, size_t i)
     return (float)(2 * random_unit((uint64_t)rank + 1, (uint64_t)(tensor * 100 + step), i) - 1);
 }
 
+/* hierarchical is tried on uneven nodes whose ranks do not follow each other. */
+static const char *const layouts[] = { [1] = "0", [2] = "0,1", [3] = "0,1,1", [4] = "0,1,0,1",
+                                       [7] = "0,1,0,2,1,0,0" };
+static const int layout_nodes[][7] = { [1] = { 0 }, [2] = { 0, 1 }, [3] = { 0, 1, 1 },
+                                       [4] = { 0, 1, 0, 1 }, [7] = { 0, 1, 0, 2, 1, 0, 0 } };
+
+static bool is_hierarchical(const char *schedule)
+{
+    return strcmp(schedule, "hierarchical") == 0;
+}
+
 struct job {
     strait_context *ctx;
     int ids[TENSORS];
@@ -34,7 +45,7 @@ static void open_job(struct job *job, const char *codec, const char *schedule,
                      const char *transport, const char *extra)
 {
     char words[4][64];
-    const char *assignments[] = { words[0], words[1], words[2], "comm.block=64",
+    const char *assignments[] = { words[0], words[1], words[2], words[3], "comm.block=64",
                                   "comm.slice_kb=0.5", "comm.window=3",
                                   "comm.topk_ratio=0.05", "comm.bucket_mb=0.006",
                                   "comm.dense_below=0", "comm.check_every=1",
@@ -44,6 +55,8 @@ static void open_job(struct job *job, const char *codec, const char *schedule,
     snprintf(words[0], sizeof words[0], "comm.codec=%s", codec);
     snprintf(words[1], sizeof words[1], "comm.schedule=%s", schedule);
     snprintf(words[2], sizeof words[2], "comm.transport=%s", transport);
+    snprintf(words[3], sizeof words[3], "comm.nodes=%s",
+             is_hierarchical(schedule) ? layouts[ranks_size] : "");
     config = ranks_config(assignments);
     ranks_must(strait_open(&job->ctx, config, MPI_COMM_WORLD), "open");
     strait_config_destroy(config);
@@ -109,6 +122,8 @@ static struct reference *new_reference(const struct codec *codec)
 
     ref->large = simulation_new(codec, &settings, LARGE, ranks_size);
     ref->shared = simulation_new(codec, &settings, SHARED, ranks_size);
+    simulation_place(ref->large, layout_nodes[ranks_size]);
+    simulation_place(ref->shared, layout_nodes[ranks_size]);
     for (int b = 0; b < 2; b++) {
         ref->all[b] = calloc((size_t)ranks_size, sizeof *ref->all[b]);
         ref->average[b] = malloc(LARGE * sizeof(float));
@@ -161,6 +176,48 @@ static uint64_t message_bytes(const struct codec *codec, size_t n)
     return n > 0 ? PAYLOAD_HEADER_BYTES + codec_shape(codec, &settings, n).wire_bytes : 0;
 }
 
+struct layout {
+    int nodes, lanes, node, local, locals; /* the last three: of this rank */
+};
+
+static struct layout layout(void)
+{
+    const int *node = layout_nodes[ranks_size];
+    struct layout l = { .node = node[ranks_rank] };
+
+    for (int r = 0; r < ranks_size; r++) {
+        int same = 0;
+
+        for (int other = 0; other < ranks_size; other++) same += node[other] == node[r];
+        if (same > l.lanes) l.lanes = same;
+        if (node[r] >= l.nodes) l.nodes = node[r] + 1;
+        if (node[r] == l.node) l.locals = same;
+        l.local += node[r] == l.node && r < ranks_rank;
+    }
+    return l;
+}
+
+/* Of the driver of a lane: to owners or from the owner, and the averages to its node; of
+ * others: the gradient to the driver. */
+static uint64_t hierarchical_bytes(const struct codec *codec, size_t n)
+{
+    struct layout l = layout();
+    int slices = l.nodes * l.lanes;
+    uint64_t bytes = 0;
+
+    for (int c = 0; c < slices; c++) {
+        size_t begin = n * (size_t)c / (size_t)slices;
+        size_t count = n * ((size_t)c + 1) / (size_t)slices - begin;
+        uint64_t dense = message_bytes(&codec_fp32, count);
+        uint64_t message = l.nodes > 1 ? message_bytes(codec, count) : dense;
+
+        if (c / l.nodes % l.locals != l.local) bytes += dense;
+        else bytes += message * (uint64_t)(l.locals - 1 +
+                                           (c % l.nodes == l.node ? l.nodes - 1 : 1));
+    }
+    return bytes;
+}
+
 /* Bytes that this rank sends of a tile of n elements. */
 static uint64_t tile_bytes(const struct codec *codec, const char *schedule, size_t n)
 {
@@ -168,6 +225,7 @@ static uint64_t tile_bytes(const struct codec *codec, const char *schedule, size
 
     if (strcmp(schedule, "allgather") == 0)
         return message_bytes(codec, n) * (uint64_t)(ranks_size - 1);
+    if (is_hierarchical(schedule)) return hierarchical_bytes(codec, n);
     for (int c = 0; c < ranks_size && ranks_size > 1; c++) {
         size_t begin = n * (size_t)c / (size_t)ranks_size;
         uint64_t message = message_bytes(codec, n * ((size_t)c + 1) / (size_t)ranks_size - begin);
@@ -183,7 +241,11 @@ static uint64_t tile_bytes(const struct codec *codec, const char *schedule, size
 /* Bytes that the schedule must send per step and rank for n elements, headers included. */
 static uint64_t due_bytes(const struct codec *codec, const char *schedule, size_t n)
 {
-    size_t tile = strcmp(schedule, "allgather") == 0 ? SLICE : SLICE * (size_t)ranks_size;
+    struct layout l = layout();
+    size_t slices = strcmp(schedule, "allgather") == 0 ? 1
+                    : is_hierarchical(schedule)        ? (size_t)(l.nodes * l.lanes)
+                                                       : (size_t)ranks_size;
+    size_t tile = SLICE * slices;
     uint64_t bytes = 0;
 
     for (size_t begin = 0; begin < n; begin += tile)
@@ -275,19 +337,27 @@ static void test_all_combinations(void)
         }
 }
 
-/* int8 on a large bucket: within 2 % of 2(N-1)/N * r * n. */
-static void test_wire_formula(void)
+/* int8 on a large bucket: a rank of sra, or a node of hierarchical, of which there are M,
+ * sends within 2 % of 2(M-1)/M * r * n. */
+static void test_wire_formula(const char *schedule)
 {
-    const char *const words[] = { "comm.codec=int8", "comm.dense_below=0", NULL };
+    char choice[64], nodes[64];
+    const char *const words[] = { "comm.codec=int8", "comm.dense_below=0", choice, nodes, NULL };
     enum { N = 1 << 18 };
-    double r = 1.0 + 4.0 / 256, due = 2.0 * (ranks_size - 1) / ranks_size * r * N, sent;
-    strait_config *config = ranks_config(words);
+    bool by_node = is_hierarchical(schedule);
+    int senders = by_node ? layout().nodes : ranks_size;
+    double r = 1.0 + 4.0 / 256, due = 2.0 * (senders - 1) / senders * r * N, sent;
+    strait_config *config;
     strait_tensor tensor = { .name = "t", .ndim = 2, .shape = { 512, 512 } };
     float *grad = calloc(N, sizeof *grad);
     strait_statistics s;
     strait_context *ctx;
+    MPI_Comm node;
     int id;
 
+    snprintf(choice, sizeof choice, "comm.schedule=%s", schedule);
+    snprintf(nodes, sizeof nodes, "comm.nodes=%s", by_node ? layouts[ranks_size] : "");
+    config = ranks_config(words);
     ranks_must(strait_open(&ctx, config, MPI_COMM_WORLD), "open");
     ranks_must(strait_register(ctx, &tensor, &id), "register");
     ranks_must(strait_commit(ctx), "commit");
@@ -295,8 +365,15 @@ static void test_wire_formula(void)
     ranks_must(strait_wait(ctx), "wait");
     ranks_must(strait_stats(ctx, &s), "statistics");
     sent = (double)(s.wire_bytes[0] + s.wire_bytes[1]);
-    ranks_check(ranks_size == 1 ? sent == 0 : fabs(sent / due - 1) < 0.02,
-                "int8 sends 2(N-1)/N * r * n within 2 %", "sent %.0f, formula %.0f", sent, due);
+    if (by_node) {
+        sent = (double)s.wire_bytes[STRAIT_BETWEEN_NODES];
+        MPI_Comm_split(MPI_COMM_WORLD, layout().node, 0, &node);
+        MPI_Allreduce(MPI_IN_PLACE, &sent, 1, MPI_DOUBLE, MPI_SUM, node);
+        MPI_Comm_free(&node);
+    }
+    snprintf(choice, sizeof choice, "int8 over %s sends 2(M-1)/M * r * n within 2 %%", schedule);
+    ranks_check(senders == 1 ? sent == 0 : fabs(sent / due - 1) < 0.02, choice,
+                "sent %.0f, formula %.0f", sent, due);
     ranks_must(strait_close(ctx), "close");
     strait_config_destroy(config);
     free(grad);
@@ -438,7 +515,8 @@ int main(void)
 {
     ranks_begin();
     test_all_combinations();
-    test_wire_formula();
+    test_wire_formula("sra");
+    test_wire_formula("hierarchical");
     for (int c = 0; codec_table[c] != NULL; c++)
         for (int s = 0; schedule_table[s] != NULL; s++)
             test_nonfinite(codec_table[c]->name, schedule_table[s]->name, c % 2 ? INFINITY : NAN);
@@ -446,6 +524,7 @@ int main(void)
         if (codec_table[c]->lossy) {
             test_residuals_in_place(codec_table[c]->name, "sra");
             test_residuals_in_place(codec_table[c]->name, "ring");
+            test_residuals_in_place(codec_table[c]->name, "hierarchical");
         }
     test_windows();
     test_stop_on_nonfinite();
