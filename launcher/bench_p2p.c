@@ -39,7 +39,7 @@ static strait_status finish(struct pair *p, struct transfer *transfer, const cha
     double begin = clock_s();
 
     for (int idle = 0; transfer->state == TRANSFER_ACTIVE; idle++) {
-        if (t->ops->progress(t)) idle = 0;
+        if (transport_progress(t)) idle = 0;
         else if (idle > SPINS) t->ops->wait(t, -1, 1000);
         if (idle <= SPINS || clock_s() - begin <= timeout_s) continue;
         transport_cancel(t, transfer);

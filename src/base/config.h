@@ -49,7 +49,7 @@ struct strait_config {
         const char *codec, *schedule, *transport, *nonfinite;
         char nodes[CONFIG_TEXT_BYTES];
         double bucket_mb;
-        int64_t dense_below, block, check_every, warmup_steps, window;
+        int64_t dense_below, block, check_every, warmup_steps, window, threads;
         double topk_ratio, slice_kb;
         bool error_feedback;
     } comm;

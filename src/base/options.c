@@ -96,6 +96,8 @@ const struct option config_options[] = {
          "gradient that one message carries, before encoding; a tile has a slice per rank"),
     INT("comm.window", "tiles", "8", 1, 1024, comm.window,
         "tiles under way at once: more overlap, more memory"),
+    INT("comm.threads", "threads", "1", 1, 256, comm.threads,
+        "of each rank, to encode and decode; 1: the thread that moves messages does that too"),
     INT("comm.dense_below", "elements", "1024", 0, LARGE, comm.dense_below,
         "tensors with fewer elements travel as fp32"),
     STEPS("comm.block", "elements", "256", 8, 65536, 8, comm.block,

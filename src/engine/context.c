@@ -60,10 +60,15 @@ strait_status engine_open(strait_context **out, const strait_config *config, MPI
 
     if (ctx == NULL) return error_memory("a context");
     ctx->config = *config;
-    ctx->wake_fd = -1;
+    ctx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ctx->env.comm = MPI_COMM_NULL;
     pthread_mutex_init(&ctx->mutex, NULL);
     pthread_cond_init(&ctx->step_ended, NULL);
+    if (ctx->wake_fd < 0) {
+        st = error_set(STRAIT_ERR_MEMORY, "no event descriptor is left; raise the limit on open "
+                       "files");
+        goto done;
+    }
     if ((st = cluster_open(&ctx->cluster, comm, config->fault.timeout_s))) goto done;
     if ((st = cluster_agree(ctx->cluster, check_thread_level(ctx, transport), "thread levels")))
         goto done;
@@ -128,10 +133,16 @@ static strait_status open_window(strait_context *ctx)
     p->window_size = (int)(tiles < ctx->config.comm.window ? tiles : ctx->config.comm.window);
     p->window = calloc((size_t)p->window_size, sizeof *p->window);
     if (p->window == NULL) return error_memory("exchanges");
+    p->due = calloc((size_t)p->window_size, sizeof *p->due);
+    if (p->due == NULL) return error_memory("exchanges");
     for (int i = 0; i < p->window_size && st == STRAIT_OK; i++) {
         p->window[i] = each;
         st = exchange_open(&p->window[i]);
     }
+    /* MPI's collectives must start in the same order on all ranks: one thread's work */
+    if (st == STRAIT_OK && ctx->config.comm.threads > 1 && !each.schedule->uses_mpi)
+        st = workers_open(&p->workers, (int)ctx->config.comm.threads, p->window, p->window_size,
+                          ctx->wake_fd);
     return st;
 }
 
@@ -165,8 +176,7 @@ static strait_status open_exchanges(strait_context *ctx)
 
 static strait_status start_thread(strait_context *ctx)
 {
-    ctx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (ctx->wake_fd < 0 || pthread_create(&ctx->thread, NULL, progress_main, ctx) != 0)
+    if (pthread_create(&ctx->thread, NULL, progress_main, ctx) != 0)
         return error_set(STRAIT_ERR_MEMORY, "the progress thread could not be started");
     ctx->running = true;
     return STRAIT_OK;
@@ -282,12 +292,14 @@ static void free_exchanges(strait_context *ctx)
 {
     struct progress *p = &ctx->progress;
 
+    workers_close(p->workers);
     for (int i = 0; p->window != NULL && i < p->window_size; i++)
         if (p->window[i].env != NULL) exchange_close(&p->window[i]);
     for (int b = 0; p->buckets != NULL && b < ctx->plan.count; b++)
         bucket_close(&p->buckets[b], &ctx->env);
     fingerprint_close(p->fingerprint);
     free(p->window);
+    free(p->due);
     free(p->buckets);
 }
 

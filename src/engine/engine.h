@@ -11,6 +11,7 @@
 
 #include "engine/fingerprint.h"
 #include "engine/plan.h"
+#include "engine/workers.h"
 
 /* Guarded by strait_context.mutex. */
 struct shared {
@@ -28,6 +29,8 @@ struct progress {
     struct bucket *buckets;     /* in plan order */
     struct exchange *window;    /* tiles under way */
     int window_size;
+    struct workers *workers;    /* NULL: the progress thread encodes and decodes itself */
+    bool *due;                  /* by exchange: something may have come since its last run */
     struct fingerprint *fingerprint;
     int next_bucket;            /* whose next_tile is the first not yet started */
     uint32_t next_tile;

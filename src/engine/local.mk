@@ -3,4 +3,5 @@ core_sources += \
 	src/engine/context.c src/engine/engine.h \
 	src/engine/fingerprint.c src/engine/fingerprint.h \
 	src/engine/plan.c src/engine/plan.h \
-	src/engine/progress.c
+	src/engine/progress.c \
+	src/engine/workers.c src/engine/workers.h

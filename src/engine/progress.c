@@ -43,18 +43,18 @@ static void start_bucket(strait_context *ctx, struct bucket *b)
 /* Give free exchanges the next tiles, in plan order, as far as buckets are whole. The
  * grads array is the caller's to write only before its bucket is whole and after the step
  * is done, so it is read without the mutex. */
-static strait_status start_tiles(strait_context *ctx, bool *moved, bool *stop)
+static void start_tiles(strait_context *ctx, bool *moved, bool *stop)
 {
     struct progress *p = &ctx->progress;
     int whole = whole_buckets(ctx, stop);
-    strait_status st = STRAIT_OK;
 
-    for (int i = 0; i < p->window_size && p->next_bucket < whole && st == STRAIT_OK; i++) {
+    for (int i = 0; i < p->window_size && p->next_bucket < whole; i++) {
         struct bucket *b = &p->buckets[p->next_bucket];
 
         if (p->window[i].bucket != NULL) continue;
         if (p->next_tile == 0) start_bucket(ctx, b);
-        st = exchange_start(&p->window[i], b, p->next_tile++, p->sequence++);
+        exchange_begin(&p->window[i], b, p->next_tile++, p->sequence++);
+        p->due[i] = true;
         p->busy++;
         if (p->next_tile == (uint32_t)b->tiles) {
             p->next_bucket++;
@@ -62,7 +62,26 @@ static strait_status start_tiles(strait_context *ctx, bool *moved, bool *stop)
         }
         *moved = true;
     }
-    return st;
+}
+
+/* Run a tile, here or by a worker; false: no result yet. */
+static bool run_tile(struct progress *p, int i, struct tile_result *result)
+{
+    if (p->workers == NULL) {
+        result->moved = false;
+        result->status = exchange_run(&p->window[i], &result->moved, &result->done);
+        return true;
+    }
+    if (workers_take(p->workers, i, result)) {
+        if (result->status != STRAIT_OK) error_set(result->status, "%s", result->message);
+        p->due[i] |= result->moved;
+        return true;
+    }
+    if (p->due[i] && !workers_have(p->workers, i)) {
+        p->due[i] = false;
+        workers_give(p->workers, i);
+    }
+    return false;
 }
 
 static strait_status drive_tiles(strait_context *ctx, bool *moved)
@@ -70,15 +89,15 @@ static strait_status drive_tiles(strait_context *ctx, bool *moved)
     struct progress *p = &ctx->progress;
 
     for (int i = 0; i < p->window_size; i++) {
-        struct exchange *x = &p->window[i];
-        bool done = false;
-        strait_status st;
+        struct bucket *b = p->window[i].bucket;
+        struct tile_result result;
 
-        if (x->bucket == NULL) continue;
-        if ((st = x->schedule->progress(x, moved, &done))) return st;
-        if (!done) continue;
-        p->finished += ++x->bucket->tiles_done == x->bucket->tiles;
-        x->bucket = NULL;
+        if (b == NULL || !run_tile(p, i, &result)) continue;
+        if (result.status != STRAIT_OK) return result.status;
+        *moved |= result.moved;
+        if (!result.done) continue;
+        exchange_end(&p->window[i]);
+        p->finished += b->tiles_done == b->tiles;
         p->busy--;
         *moved = true;
     }
@@ -225,12 +244,16 @@ static bool waits_for_peers(const strait_context *ctx)
 static strait_status turn(strait_context *ctx, bool *moved, bool *stop)
 {
     struct progress *p = &ctx->progress;
-    strait_status st = start_tiles(ctx, moved, stop);
+    strait_status st = STRAIT_OK;
 
-    if (st == STRAIT_OK && p->busy > 0) st = drive_tiles(ctx, moved);
+    start_tiles(ctx, moved, stop);
+    if (p->busy > 0) st = drive_tiles(ctx, moved);
     if (st == STRAIT_OK && p->finished == ctx->plan.count)
         st = finish_step(ctx, moved);
-    if (ctx->transport->ops->progress(ctx->transport)) *moved = true;
+    if (transport_progress(ctx->transport)) {
+        for (int i = 0; i < p->window_size; i++) p->due[i] = true;
+        *moved = true;
+    }
     if (*moved || !waits_for_peers(ctx)) p->moved_at = clock_s();
     else if (st == STRAIT_OK && clock_s() - p->moved_at > ctx->config.fault.timeout_s)
         st = stalled(ctx);
@@ -250,6 +273,8 @@ static void sleep_until_needed(strait_context *ctx)
 
 static void give_up(strait_context *ctx, strait_status st)
 {
+    workers_close(ctx->progress.workers); /* what is cancelled must be left alone */
+    ctx->progress.workers = NULL;
     for (int i = 0; i < ctx->progress.window_size; i++)
         if (ctx->progress.window[i].bucket != NULL)
             ctx->progress.window[i].schedule->cancel(&ctx->progress.window[i]);

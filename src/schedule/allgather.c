@@ -118,7 +118,7 @@ static void apply(struct exchange *x)
 
     a->applied = true;
     if (a->poisoned || kernels->largest(a->sum, n) >= NONFINITE_BITS) {
-        x->bucket->poisoned = true;
+        x->poisoned = true;
         return;
     }
     kernels->divide(a->sum, n, (float)a->ranks);

@@ -71,7 +71,7 @@ static strait_status dense_start(struct exchange *x)
     if (x->bucket->codec->lossy) st = convey(x, gradient);
     else memcpy(d->data, gradient, x->elements * sizeof *gradient);
     if (st != STRAIT_OK) return st;
-    x->bucket->wire_bytes[c->nodes > 1 ? STRAIT_BETWEEN_NODES : STRAIT_WITHIN_NODE] +=
+    x->wire_bytes[c->nodes > 1 ? STRAIT_BETWEEN_NODES : STRAIT_WITHIN_NODE] +=
         8 * x->elements * (uint64_t)(c->size - 1) / (uint64_t)c->size;
     if (MPI_Iallreduce(MPI_IN_PLACE, d->data, (int)x->elements, MPI_FLOAT, MPI_SUM, x->env->comm,
                        &d->request))
@@ -90,7 +90,7 @@ static strait_status dense_progress(struct exchange *x, bool *moved, bool *done)
         return error_set(STRAIT_ERR_MPI, "MPI_Iallreduce failed in step %u, bucket %d",
                          x->bucket->step, x->bucket->index);
     if (!ended) return STRAIT_OK;
-    x->bucket->poisoned |= kernels->largest(d->data, x->elements) >= NONFINITE_BITS;
+    x->poisoned |= kernels->largest(d->data, x->elements) >= NONFINITE_BITS;
     kernels->divide(d->data, x->elements, (float)x->env->cluster->size);
     memcpy(out, d->data, x->elements * sizeof *out);
     view_written(&x->bucket->view, x->begin, x->elements, out);

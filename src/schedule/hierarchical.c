@@ -311,7 +311,7 @@ static bool add_local(struct exchange *x, struct driven *d, int node, float *sum
 
         if (first) memcpy(sum, gradient, s.shape.elements * sizeof *sum);
         else x->env->device->kernels->add(sum, gradient, s.shape.elements);
-        x->bucket->decode_s += clock_s() - begin;
+        x->decode_s += clock_s() - begin;
         return true;
     }
     if (!message_ended(x, &in->transfer, "receiving from", st)) return false;

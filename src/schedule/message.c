@@ -81,7 +81,7 @@ strait_status message_encode(struct exchange *x, const struct slice *slice, uint
     header.poisoned = st == STRAIT_ERR_NONFINITE;
     payload_put(message, &header);
     *bytes = PAYLOAD_HEADER_BYTES + (header.poisoned ? 0 : slice->shape.wire_bytes);
-    x->bucket->encode_s += clock_s() - begin;
+    x->encode_s += clock_s() - begin;
     return header.poisoned ? STRAIT_OK : st;
 }
 
@@ -102,7 +102,7 @@ strait_status message_decode(struct exchange *x, const struct slice *slice, uint
     if (st == STRAIT_OK && !*poisoned)
         st = codec_decode(&slice->shape, x->env->device->kernels, draw_of(x, slice),
                           message + PAYLOAD_HEADER_BYTES, bytes - PAYLOAD_HEADER_BYTES, mode, out);
-    x->bucket->decode_s += clock_s() - begin;
+    x->decode_s += clock_s() - begin;
     if (st == STRAIT_OK) return STRAIT_OK;
     return error_set(st, "step %u, bucket %d, from rank %d on %s: %s", x->bucket->step,
                      x->bucket->index, peer, cluster_host(x->env->cluster, peer),
@@ -119,7 +119,7 @@ strait_status message_apply(struct exchange *x, const struct slice *slice, uint8
     strait_status st = message_decode(x, slice, leg, peer, message, bytes, DECODE_WRITE, out,
                                       &poisoned);
 
-    x->bucket->poisoned |= poisoned;
+    x->poisoned |= poisoned;
     if (st == STRAIT_OK && !poisoned) view_written(view, begin, n, out);
     return st;
 }
@@ -138,7 +138,7 @@ static uint32_t tag_of(const struct exchange *x, uint8_t leg)
 void message_send(struct exchange *x, int peer, uint8_t leg, const uint8_t *message, size_t bytes,
                   struct transfer *transfer)
 {
-    x->bucket->wire_bytes[cluster_class(x->env->cluster, peer)] += bytes;
+    x->wire_bytes[cluster_class(x->env->cluster, peer)] += bytes;
     transport_send(x->env->transport, peer, tag_of(x, leg), message, bytes, transfer);
 }
 
@@ -151,8 +151,10 @@ void message_recv(struct exchange *x, int peer, uint8_t leg, uint8_t *message, s
 bool message_ended(struct exchange *x, const struct transfer *transfer, const char *what,
                    strait_status *st)
 {
-    if (transfer->state == TRANSFER_ACTIVE) return false;
-    if (transfer->state == TRANSFER_FAILED)
+    enum transfer_state state = transfer_state(transfer);
+
+    if (state == TRANSFER_ACTIVE) return false;
+    if (state == TRANSFER_FAILED)
         *st = transfer_error(x->env->transport, transfer, what);
     return true;
 }

@@ -42,8 +42,7 @@ void exchange_close(struct exchange *x)
     device->release(x->sink);
 }
 
-strait_status exchange_start(struct exchange *x, struct bucket *bucket, uint32_t tile,
-                             uint32_t sequence)
+void exchange_begin(struct exchange *x, struct bucket *bucket, uint32_t tile, uint32_t sequence)
 {
     x->bucket = bucket;
     x->tile = tile;
@@ -51,5 +50,31 @@ strait_status exchange_start(struct exchange *x, struct bucket *bucket, uint32_t
     x->begin = bucket->tile * tile;
     x->elements = bucket->elements - x->begin;
     if (x->elements > bucket->tile) x->elements = bucket->tile;
-    return x->schedule->start(x);
+    x->started = x->poisoned = false;
+    x->encode_s = x->decode_s = 0;
+    memset(x->wire_bytes, 0, sizeof x->wire_bytes);
+}
+
+strait_status exchange_run(struct exchange *x, bool *moved, bool *done)
+{
+    strait_status st = STRAIT_OK;
+
+    *done = false;
+    if (!x->started) {
+        x->started = *moved = true;
+        st = x->schedule->start(x);
+    }
+    return st == STRAIT_OK ? x->schedule->progress(x, moved, done) : st;
+}
+
+void exchange_end(struct exchange *x)
+{
+    struct bucket *b = x->bucket;
+
+    b->poisoned |= x->poisoned;
+    b->encode_s += x->encode_s;
+    b->decode_s += x->decode_s;
+    for (int c = 0; c < STRAIT_PEER_CLASSES; c++) b->wire_bytes[c] += x->wire_bytes[c];
+    b->tiles_done++;
+    x->bucket = NULL;
 }

@@ -71,6 +71,11 @@ struct exchange {
     struct bucket *bucket;
     uint32_t tile, sequence; /* within the bucket; since the start, for tags */
     size_t begin, elements;  /* in the bucket */
+    bool started;
+    /* of this tile, until exchange_end() adds it to the bucket's */
+    bool poisoned;
+    uint64_t wire_bytes[STRAIT_PEER_CLASSES];
+    double encode_s, decode_s;
 };
 
 struct schedule {
@@ -115,8 +120,12 @@ size_t bucket_owned_before(const struct bucket *b, const struct exchange_env *en
 strait_status exchange_open(struct exchange *x);
 void exchange_close(struct exchange *x);
 /* Take on a tile. */
-strait_status exchange_start(struct exchange *x, struct bucket *bucket, uint32_t tile,
-                             uint32_t sequence);
+void exchange_begin(struct exchange *x, struct bucket *bucket, uint32_t tile, uint32_t sequence);
+/* Start it, or go on with it, as far as arrivals allow. May be called from any one thread at
+ * a time: nothing that exchanges share changes. */
+strait_status exchange_run(struct exchange *x, bool *moved, bool *done);
+/* It is done: account for it, and be free for the next. */
+void exchange_end(struct exchange *x);
 
 /* Elements [slice_begin(c), slice_begin(c + 1)) of n belong to slice c of `slices`. */
 static inline size_t slice_begin(size_t n, int slices, int c)

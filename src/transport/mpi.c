@@ -42,10 +42,10 @@ static void fail(struct transfer *transfer, int code)
     int class = MPI_ERR_OTHER;
 
     MPI_Error_class(code, &class);
-    transfer->state = TRANSFER_FAILED;
     transfer->status = class == MPI_ERR_TRUNCATE ? STRAIT_ERR_FORMAT : STRAIT_ERR_TRANSPORT;
     transfer->why = class == MPI_ERR_TRUNCATE ? "the message is longer than was agreed"
                                               : "MPI reports an error";
+    transfer_end(transfer, TRANSFER_FAILED);
 }
 
 static void began(struct mpi *m, struct transfer *transfer, int code, MPI_Request request)
@@ -100,7 +100,7 @@ static bool ended(struct transfer *transfer)
     if (status.MPI_SOURCE == transfer->peer && MPI_Get_count(&status, MPI_BYTE, &count) == 0 &&
         count != MPI_UNDEFINED)
         transfer->bytes = (size_t)count;
-    transfer->state = TRANSFER_DONE;
+    transfer_end(transfer, TRANSFER_DONE);
     return true;
 }
 
@@ -110,8 +110,10 @@ static bool mpi_progress(struct transport *t)
     bool moved = false;
 
     for (struct transfer **at = &m->active; *at != NULL;) {
+        struct transfer *next = (*at)->next; /* one that has ended may be used again at once */
+
         if (ended(*at)) {
-            *at = (*at)->next;
+            *at = next;
             moved = true;
         } else {
             at = &(*at)->next;
@@ -124,9 +126,14 @@ static void mpi_wait(struct transport *t, int wake_fd, long timeout_us)
 {
     struct mpi *m = (struct mpi *)t;
     struct pollfd wake = { .fd = wake_fd, .events = POLLIN };
-    long nap_us = m->active != NULL && timeout_us > NAP_US ? NAP_US : timeout_us;
-    struct timespec nap = { nap_us / 1000000, nap_us % 1000000 * 1000 };
+    bool active;
+    struct timespec nap;
 
+    pthread_mutex_lock(&t->lock);
+    active = m->active != NULL;
+    pthread_mutex_unlock(&t->lock);
+    if (active && timeout_us > NAP_US) timeout_us = NAP_US;
+    nap = (struct timespec){ timeout_us / 1000000, timeout_us % 1000000 * 1000 };
     ppoll(&wake, 1, &nap, NULL);
 }
 

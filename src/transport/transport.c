@@ -23,21 +23,35 @@ void transport_send(struct transport *t, int peer, uint32_t tag, const void *buf
     strait_peer_class peers = cluster_class(t->cluster, peer);
 
     *transfer = (struct transfer){ .state = TRANSFER_ACTIVE, .peer = peer, .bytes = bytes };
+    pthread_mutex_lock(&t->lock);
     t->sent_bytes[peers] += bytes;
     t->sent_messages[peers]++;
     t->ops->send(t, tag, buffer, transfer);
+    pthread_mutex_unlock(&t->lock);
 }
 
 void transport_recv(struct transport *t, int peer, uint32_t tag, void *buffer, size_t capacity,
                     struct transfer *transfer)
 {
     *transfer = (struct transfer){ .state = TRANSFER_ACTIVE, .peer = peer, .bytes = capacity };
+    pthread_mutex_lock(&t->lock);
     t->ops->recv(t, tag, buffer, transfer);
+    pthread_mutex_unlock(&t->lock);
+}
+
+bool transport_progress(struct transport *t)
+{
+    bool moved;
+
+    pthread_mutex_lock(&t->lock);
+    moved = t->ops->progress(t);
+    pthread_mutex_unlock(&t->lock);
+    return moved;
 }
 
 void transport_cancel(struct transport *t, struct transfer *transfer)
 {
-    if (transfer->state == TRANSFER_ACTIVE) t->ops->cancel(t, transfer);
+    if (transfer_state(transfer) == TRANSFER_ACTIVE) t->ops->cancel(t, transfer);
 }
 
 strait_status transfer_error(const struct transport *t, const struct transfer *transfer,
@@ -87,7 +101,7 @@ static strait_status wait_for_greetings(struct transport *t, const struct greeti
                              "node can be reached on the network that UCX_NET_DEVICES names",
                              t->ops->name, peer, cluster_host(t->cluster, peer),
                              t->cluster->timeout_s);
-        if (!t->ops->progress(t)) t->ops->wait(t, -1, 10000);
+        if (!transport_progress(t)) t->ops->wait(t, -1, 10000);
     }
     return STRAIT_OK;
 }
@@ -124,7 +138,10 @@ strait_status transport_open(struct transport **out, const struct transport_ops 
     struct transport *t = NULL;
     strait_status st = ops->open(&t, cluster);
 
-    if (st == STRAIT_OK) t->ops = ops;
+    if (st == STRAIT_OK) {
+        t->ops = ops;
+        pthread_mutex_init(&t->lock, NULL);
+    }
     st = cluster_agree(cluster, st, "opening the transport");
     if (st == STRAIT_OK) st = cluster_agree(cluster, greet(t), "greeting all ranks");
     if (st == STRAIT_OK) *out = t;

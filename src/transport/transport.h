@@ -2,10 +2,13 @@
  * transport.h - carry bytes between ranks: tagged, without blocking.
  *
  * A transport knows neither schedules nor codecs. Messages match by sender and tag; two
- * with the same sender and tag arrive in the order sent. All calls on one transport
- * come from one thread at a time. Adding one is a file and a row in transport.c. */
+ * with the same sender and tag arrive in the order sent. Any thread may send and receive;
+ * one at a time makes progress, waits, cancels and closes. Adding one is a file and a row
+ * in transport.c. */
 #ifndef STRAIT_TRANSPORT_TRANSPORT_H
 #define STRAIT_TRANSPORT_TRANSPORT_H
+
+#include <pthread.h>
 
 #include "cluster/cluster.h"
 
@@ -16,7 +19,8 @@
 /* One message under way. The caller owns it and its buffer, and leaves both alone while
  * it is active. */
 struct transfer {
-    enum { TRANSFER_IDLE, TRANSFER_ACTIVE, TRANSFER_DONE, TRANSFER_FAILED } state;
+    /* read by transfer_state(), ended by transfer_end(): other threads look on */
+    enum transfer_state { TRANSFER_IDLE, TRANSFER_ACTIVE, TRANSFER_DONE, TRANSFER_FAILED } state;
     strait_status status;  /* when it failed */
     const char *why;       /* when it failed: a constant string */
     int peer;
@@ -50,6 +54,9 @@ struct transport_ops {
 struct transport {
     const struct transport_ops *ops;
     const struct cluster *cluster;
+    /* Held over all calls of `ops` but `wait`, which takes it where it touches what is
+     * shared, and those that one thread makes alone: open, cancel, describe, close. */
+    pthread_mutex_t lock;
     /* All that was handed over for sending, by peer class. */
     uint64_t sent_bytes[STRAIT_PEER_CLASSES], sent_messages[STRAIT_PEER_CLASSES];
 };
@@ -71,8 +78,20 @@ void transport_send(struct transport *transport, int peer, uint32_t tag, const v
                     size_t bytes, struct transfer *transfer);
 void transport_recv(struct transport *transport, int peer, uint32_t tag, void *buffer,
                     size_t capacity, struct transfer *transfer);
+bool transport_progress(struct transport *transport);
 /* Nothing happens to a transfer that is not active. */
 void transport_cancel(struct transport *transport, struct transfer *transfer);
+
+static inline enum transfer_state transfer_state(const struct transfer *transfer)
+{
+    return __atomic_load_n(&transfer->state, __ATOMIC_ACQUIRE);
+}
+
+/* All else that the end changes is written before. */
+static inline void transfer_end(struct transfer *transfer, enum transfer_state state)
+{
+    __atomic_store_n(&transfer->state, state, __ATOMIC_RELEASE);
+}
 
 /* The error of a failed transfer: `what` says what was being done with the peer. */
 strait_status transfer_error(const struct transport *transport, const struct transfer *transfer,

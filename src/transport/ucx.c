@@ -178,13 +178,13 @@ done:
 static void end_transfer(struct transfer *transfer, ucs_status_t status)
 {
     if (status == UCS_OK) {
-        transfer->state = TRANSFER_DONE;
+        transfer_end(transfer, TRANSFER_DONE);
         return;
     }
-    transfer->state = TRANSFER_FAILED;
     transfer->status = status == UCS_ERR_MESSAGE_TRUNCATED ? STRAIT_ERR_FORMAT
                                                            : STRAIT_ERR_TRANSPORT;
     transfer->why = ucs_status_string(status);
+    transfer_end(transfer, TRANSFER_FAILED);
 }
 
 static void on_sent(void *request, ucs_status_t status, void *arg)
@@ -260,9 +260,13 @@ static void ucx_wait(struct transport *t, int wake_fd, long timeout_us)
     struct pollfd fds[2] = { { .fd = u->event_fd, .events = POLLIN },
                              { .fd = wake_fd, .events = POLLIN } };
     struct timespec bound = { timeout_us / 1000000, timeout_us % 1000000 * 1000 };
+    bool armed;
 
     /* arming fails while events are pending: then there is no need to sleep */
-    if (ucp_worker_arm(u->worker) == UCS_OK) ppoll(fds, 2, &bound, NULL);
+    pthread_mutex_lock(&t->lock);
+    armed = ucp_worker_arm(u->worker) == UCS_OK;
+    pthread_mutex_unlock(&t->lock);
+    if (armed) ppoll(fds, 2, &bound, NULL);
 }
 
 /* ---- ending ---- */

@@ -61,7 +61,12 @@ relay() { # relay COMMAND... - pass another program's TAP on under our count
         not\ ok\ -*) tap_count=$((tap_count + 1)); echo "not ok $tap_count -${line#not ok -}" ;;
         esac
     done <out
-    [ $st -eq 0 ] || { sed 's/^/# /' err | head -60; : >out; (exit $st); ok "$* ends well"; }
+    [ $st -eq 0 ] && return
+    grep -vE '^(not )?ok |^1\.\.' out >>err # what libraries say, UCX for one
+    sed 's/^/# /' err | head -60
+    : >out
+    (exit $st)
+    ok "$* ends well"
 }
 
 done_testing() { echo "1..$tap_count"; }

@@ -107,10 +107,11 @@ static void test_misuse(void)
 }
 
 /* The last rank hands nothing over; the others must name it in time. */
-static void test_absent_rank(const char *schedule, const struct transport_ops *transport)
+static void test_absent_rank(const char *schedule, const struct transport_ops *transport,
+                             const char *setting)
 {
     char word[64], name[96], who[32];
-    const char *const words[] = { word, "fault.timeout_s=1", "comm.dense_below=0", NULL };
+    const char *const words[] = { word, "fault.timeout_s=1", "comm.dense_below=0", setting, NULL };
     double begin, took;
     strait_context *ctx;
     float *x = calloc(5000, sizeof *x);
@@ -118,8 +119,8 @@ static void test_absent_rank(const char *schedule, const struct transport_ops *t
     int id;
 
     snprintf(word, sizeof word, "comm.schedule=%s", schedule);
-    snprintf(name, sizeof name, "over %s and %s an absent rank is named in time", schedule,
-             transport->name);
+    snprintf(name, sizeof name, "over %s and %s with %s an absent rank is named in time", schedule,
+             transport->name, setting);
     snprintf(who, sizeof who, "rank %d on", ranks_size - 1);
     ctx = open_default(words, transport);
     id = add_tensor(ctx, "a", 5000);
@@ -270,13 +271,15 @@ int main(void)
     if (ranks_size > 1) {
         test_settings_differ();
         test_tensors_differ();
-        test_absent_rank("sra", &transport_ucx);
-        test_absent_rank("sra", &transport_mpi);
-        test_absent_rank("hierarchical", &transport_ucx);
-        test_absent_rank("hierarchical", &transport_mpi);
+        test_absent_rank("sra", &transport_ucx, "comm.threads=1");
+        test_absent_rank("sra", &transport_mpi, "comm.threads=1");
+        test_absent_rank("sra", &transport_ucx, "comm.threads=3");
+        test_absent_rank("hierarchical", &transport_ucx, "comm.threads=1");
+        test_absent_rank("hierarchical", &transport_mpi, "comm.threads=1");
         test_damage();
         test_close_within_a_step();
-        test_absent_rank("dense", &transport_ucx); /* last: MPI cannot take it back */
+        /* last: MPI cannot take it back */
+        test_absent_rank("dense", &transport_ucx, "comm.threads=1");
     }
     return ranks_end();
 }
