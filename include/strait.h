@@ -180,6 +180,7 @@ typedef struct strait_statistics {
     double encode_s;             /* progress thread: packing and encoding */
     double decode_s;             /* progress thread: decoding, summing, unpacking */
     double exposed_s;            /* caller's thread: time spent inside strait_wait() */
+    uint64_t residual_bytes;     /* memory that error feedback holds */
 } strait_statistics;
 
 STRAIT_API strait_status strait_stats(const strait_context *ctx, strait_statistics *out);

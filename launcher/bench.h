@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include "cluster/cluster.h"
 #include "codec/codec.h"
 #include "launcher.h"
 
@@ -62,14 +63,35 @@ uint64_t bench_key(int rank);
 
 double bench_median(double *values, int count); /* sorts them */
 
-/* ---- bench_cut.c ---- */
+/* ---- bench_tensors.c ---- */
 enum { BENCH_TENSORS_MAX = 10000 };
 
-/* A number of tensors, or "resnet50". False: a usage error was reported. */
-bool bench_cut_known(const char *command, const char *text);
-/* Tensor t is elements (*out)[t] to (*out)[t + 1]; the caller frees *out. Returns the number
- * of tensors; 0: out of memory. */
-int bench_cut(const char *text, size_t elements, size_t **out);
+struct bench_tensor {
+    char name[64];
+    int ndim;
+    size_t shape[STRAIT_MAX_DIMS], elements;
+    size_t begin; /* of its first element in the gradient */
+};
+
+/* In forward order. Zeroed, it is empty. */
+struct bench_tensors {
+    struct bench_tensor *items;
+    int count;
+    size_t elements;
+    bool failed; /* memory ran out while it was made */
+};
+
+/* Of "resnet50", "bert-large", "gpt2", or the file of that name. Local. */
+strait_status bench_tensors_load(const char *text, struct bench_tensors *out);
+/* As equal as can be, fewer than `count` where there are fewer elements. */
+strait_status bench_tensors_even(size_t elements, int count, struct bench_tensors *out);
+void bench_tensors_free(struct bench_tensors *tensors);
+
+/* ---- bench_link.c ---- */
+/* What one node can send to another while it receives as much. Collective; all ranks get the
+ * same status. There are two nodes at least. */
+strait_status bench_link_rate(const struct cluster *cluster, const char *transport,
+                              double *bytes_s);
 
 /* ---- bench_table.c: rows as text, CSV or JSON, on standard output ---- */
 struct bench_column {
@@ -91,7 +113,8 @@ bool bench_format_known(const char *format);
 struct bench_table *bench_table_open(const char *format, const char *benchmark,
                                      const struct bench_column *columns, int count);
 void bench_table_row(struct bench_table *table, const union bench_cell *cells);
-/* A number about the whole run, printed behind the rows. */
+/* About the whole run: before the first row, or behind the last. */
+void bench_table_text(struct bench_table *table, const char *name, const char *text);
 void bench_table_note(struct bench_table *table, const char *name, double value, int decimals);
 /* Prints what is still due and frees; false: standard output cannot be written. */
 bool bench_table_close(struct bench_table *table);

@@ -12,6 +12,7 @@ struct bench_table {
     enum { AS_TEXT, AS_CSV, AS_JSON } format;
     const struct bench_column *columns;
     int count;
+    bool headed; /* the names of the columns are printed */
     cJSON *root, *rows;
 };
 
@@ -24,8 +25,10 @@ bool bench_format_known(const char *format)
     return false;
 }
 
-static void print_head(const struct bench_table *t)
+static void print_head(struct bench_table *t)
 {
+    if (t->headed || t->format == AS_JSON) return;
+    t->headed = true;
     for (int i = 0; i < t->count; i++) {
         const struct bench_column *c = &t->columns[i];
 
@@ -45,10 +48,7 @@ struct bench_table *bench_table_open(const char *format, const char *benchmark,
     t->columns = columns;
     t->count = count;
     while (strcmp(formats[t->format], format) != 0) t->format++;
-    if (t->format != AS_JSON) {
-        print_head(t);
-        return t;
-    }
+    if (t->format != AS_JSON) return t;
     t->root = cJSON_CreateObject();
     cJSON_AddStringToObject(t->root, "benchmark", benchmark);
     cJSON_AddStringToObject(t->root, "version", strait_version());
@@ -78,6 +78,7 @@ void bench_table_row(struct bench_table *t, const union bench_cell *cells)
 {
     cJSON *row = t->format == AS_JSON ? cJSON_CreateObject() : NULL;
 
+    print_head(t);
     for (int i = 0; i < t->count; i++) {
         if (row == NULL) print_cell(t, i, cells[i]);
         else if (t->columns[i].decimals != TEXT_COLUMN)
@@ -92,6 +93,12 @@ void bench_table_row(struct bench_table *t, const union bench_cell *cells)
     fflush(stdout);
 }
 
+void bench_table_text(struct bench_table *t, const char *name, const char *text)
+{
+    if (t->format == AS_JSON) cJSON_AddStringToObject(t->root, name, text);
+    else printf("# %s %s\n", name, text);
+}
+
 void bench_table_note(struct bench_table *t, const char *name, double value, int decimals)
 {
     if (t->format == AS_JSON) add_number(t->root, name, value);
@@ -103,6 +110,7 @@ bool bench_table_close(struct bench_table *t)
     char *text = t->format == AS_JSON ? cJSON_Print(t->root) : NULL;
     bool lost = t->format == AS_JSON && text == NULL;
 
+    print_head(t);
     if (text != NULL) printf("%s\n", text);
     cJSON_free(text);
     cJSON_Delete(t->root);

@@ -14,30 +14,46 @@ struct bench_job {
     const struct cluster *cluster;
     const char *transport;
     const struct bench_sets *sets;
+    struct bench_tensors tensors;
     size_t elements;
-    size_t *bounds; /* between the tensors: bench_cut() */
-    int tensors, repeats, warmup;
+    int repeats, warmup;
     const float *given; /* gradients read from a file, or NULL */
     size_t given_count;
-    double *mean; /* exact, of the elements that this rank judges: bench_share() */
-    float *source, *work; /* this rank's gradient, and what an exchange is given */
+    float *work;        /* this rank's gradient: what an exchange is given */
+    /* A backward pass that makes the tensors one after the other, each in proportion to its
+     * elements. */
+    enum { COMPUTE_NONE, COMPUTE_FIXED, COMPUTE_SAME } compute; /* same: as the exchange takes */
+    double compute_s;
+    bool busy;          /* it takes processor time; otherwise it sleeps */
+};
+
+/* Memory of this process on account of a variant, in bytes; NaN: the kernel does not tell. */
+struct bench_memory {
+    double held, peak; /* now; at most so far */
+    double before;
+};
+
+/* Around all that is done for the variant. */
+void bench_memory_begin(struct bench_memory *m);
+void bench_memory_end(struct bench_memory *m);
+
+/* One repeat after the other. */
+struct bench_times {
+    double wall_s[BENCH_REPEATS_MAX]; /* of the slowest rank */
+    double cpu_s[BENCH_REPEATS_MAX];  /* processor time of the rank that used most */
 };
 
 struct bench_variant {
     const struct bench_codec_choice *choice; /* NULL: MPI_Allreduce */
     const struct schedule *schedule;
     strait_context *ctx;
-    double times[BENCH_REPEATS_MAX]; /* of the slowest rank */
+    struct bench_times alone, step;  /* the exchange; with the backward pass before it */
+    double compute_s[BENCH_REPEATS_MAX]; /* of the pass */
     double error;                    /* of the first exchange */
     bool identical;                  /* the same bits on all ranks, every time */
-    strait_statistics begin, end;    /* around the measured exchanges */
+    strait_statistics begin, end;    /* around one measured exchange */
+    struct bench_memory memory;
 };
-
-/* Each rank judges a share of the elements: from here on, up to that of rank + 1. */
-size_t bench_share(const struct bench_job *job, int rank);
-
-/* Fill in source and mean. */
-void bench_fill(struct bench_job *job);
 
 /* Collective; all ranks get the same status. */
 strait_status bench_variant_open(struct bench_variant *v, const struct bench_job *job);

@@ -23,7 +23,7 @@ if HAVE_CMOCKA
 unit_tests = \
 	tests/base/test_base tests/base/test_config \
 	tests/codec/test_codecs tests/codec/test_golden tests/codec/test_half \
-	tests/engine/test_plan \
+	tests/engine/test_plan tests/launcher/test_tensors \
 	tests/train/test_data tests/train/test_model
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
@@ -31,6 +31,9 @@ endif
 
 tests_codec_test_codecs_SOURCES = tests/codec/test_codecs.c tests/codec/reference.c tests/codec/reference.h
 tests_codec_test_half_SOURCES = tests/codec/test_half.c tests/codec/reference.c tests/codec/reference.h
+
+tests_launcher_test_tensors_SOURCES = tests/launcher/test_tensors.c launcher/bench_tensors.c \
+	launcher/bench.h launcher/launcher.h
 
 # programs that run under mpirun, started by the scripts of the same name
 check_PROGRAMS += tests/ranks/test_exchange tests/ranks/test_faults

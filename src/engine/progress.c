@@ -131,6 +131,7 @@ static void publish_statistics(strait_context *ctx)
         s->dense_bytes += 4 * (n - own + own * (size_t)(ranks - 1));
         s->encode_s += x->encode_s;
         s->decode_s += x->decode_s;
+        s->residual_bytes += x->residual_bytes;
         for (int c = 0; c < STRAIT_PEER_CLASSES; c++) s->wire_bytes[c] += x->wire_bytes[c];
     }
     for (int c = 0; c < STRAIT_PEER_CLASSES; c++) {

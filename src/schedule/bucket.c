@@ -24,6 +24,7 @@ static strait_status allocate_residuals(struct bucket *b, const struct exchange_
         b->owner_residual[row] = env->device->allocate(mine * sizeof(float));
         if (b->residual[row] == NULL || b->owner_residual[row] == NULL)
             return error_memory("residuals");
+        b->residual_bytes += (b->elements + mine) * sizeof(float);
     }
     if (env->may_skip) return STRAIT_OK;
     b->residual[1] = b->residual[0];

@@ -45,6 +45,7 @@ struct bucket {
      * step; encoding writes row 1, and only bucket_commit() makes that the new truth. One
      * array in both rows where no step is taken back. NULL without error feedback. */
     float *residual[2], *owner_residual[2];
+    size_t residual_bytes; /* of all four */
 
     /* set for every step */
     const struct codec *codec;
