@@ -37,12 +37,17 @@ tests_launcher_test_tensors_SOURCES = tests/launcher/test_tensors.c launcher/ben
 
 # programs that run under mpirun, started by the scripts of the same name
 check_PROGRAMS += tests/ranks/test_exchange tests/ranks/test_faults
+if !SANITIZERS
+check_PROGRAMS += tests/ranks/test_allocations
+endif
 tests_ranks_test_exchange_SOURCES = tests/ranks/test_exchange.c tests/ranks/simulate.c \
 	tests/ranks/simulate.h tests/lib/ranks.c tests/lib/ranks.h
 tests_ranks_test_faults_SOURCES = tests/ranks/test_faults.c tests/lib/ranks.c tests/lib/ranks.h
+tests_ranks_test_allocations_SOURCES = tests/ranks/test_allocations.c tests/lib/allocations.c \
+	tests/lib/allocations.h tests/lib/ranks.c tests/lib/ranks.h
 
 test_scripts = \
-	tests/ranks/exchange.sh tests/ranks/faults.sh \
+	tests/ranks/exchange.sh tests/ranks/faults.sh tests/ranks/allocations.sh \
 	tests/cli/usage.sh tests/cli/config.sh tests/cli/train.sh tests/cli/broken.sh tests/cli/bench.sh \
 	tests/lint/layers.sh tests/lint/interface.sh
 TESTS += $(test_scripts)
