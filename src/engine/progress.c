@@ -4,6 +4,7 @@
  *
  * It never blocks but in the transport's wait, and gives up when nothing has moved for
  * fault.timeout_s although a step is under way. */
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -306,6 +307,7 @@ void *progress_main(void *context)
             return NULL;
         }
         idle = moved ? 0 : idle + 1;
+        if (!moved) sched_yield(); /* with more ranks than cores: to the one that is waited for */
         if (idle > SPINS && !stop) sleep_until_needed(ctx);
     }
     if (waits_for_peers(ctx)) give_up(ctx, error_set(STRAIT_ERR_USAGE, "closed within a step"));
