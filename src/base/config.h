@@ -50,7 +50,8 @@ struct strait_config {
         char nodes[CONFIG_TEXT_BYTES];
         double bucket_mb;
         int64_t dense_below, block, check_every, warmup_steps, window, threads;
-        double topk_ratio, slice_kb;
+        int64_t ratio_warmup_steps;
+        double topk_ratio, ratio_warmup_from, slice_kb;
         bool error_feedback;
     } comm;
     struct { double timeout_s; } fault;

@@ -104,6 +104,11 @@ const struct option config_options[] = {
           "fp8, int8, int4, int2, onebit: elements that share a scale"),
     REAL("comm.topk_ratio", "", "0.05", 1e-6, 1.0, comm.topk_ratio,
          "topk: share of each slice's elements that is sent"),
+    INT("comm.ratio_warmup_steps", "steps", "0", 0, LARGE, comm.ratio_warmup_steps,
+        "topk: steps, after comm.warmup_steps, in which the share that is sent falls by the same "
+        "factor each, from comm.ratio_warmup_from to comm.topk_ratio"),
+    REAL("comm.ratio_warmup_from", "", "0.25", 1e-6, 1.0, comm.ratio_warmup_from,
+         "topk: the share in the first of those steps, where it is larger"),
     BOOL("comm.error_feedback", "true", comm.error_feedback,
          "add what a lossy codec failed to send to the next step's gradient"),
     INT("comm.warmup_steps", "steps", "0", 0, LARGE, comm.warmup_steps,

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "engine/agree.h"
 #include "engine/engine.h"
+#include "engine/settings.h"
 
 /* ---- open ---- */
 static strait_status check_thread_level(const strait_context *ctx,
@@ -78,8 +79,7 @@ strait_status engine_open(strait_context **out, const strait_config *config, MPI
     find_paths(ctx);
     ctx->env = (struct exchange_env){
         .cluster = ctx->cluster, .transport = ctx->transport, .device = device_host_open(),
-        .settings = { .block = (uint32_t)config->comm.block,
-                      .topk_ratio = config->comm.topk_ratio },
+        .settings = settings_at(config, 0),
         .slice = (size_t)(config->comm.slice_kb * 1024 / sizeof(float)),
         .error_feedback = config->comm.error_feedback,
         .may_skip = strcmp(config->comm.nonfinite, "skip") == 0,

@@ -4,4 +4,5 @@ core_sources += \
 	src/engine/fingerprint.c src/engine/fingerprint.h \
 	src/engine/plan.c src/engine/plan.h \
 	src/engine/progress.c \
+	src/engine/settings.c src/engine/settings.h \
 	src/engine/workers.c src/engine/workers.h

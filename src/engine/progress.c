@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "engine/settings.h"
 
 enum { SPINS = 64, IDLE_WAIT_US = 1000000, ACTIVE_WAIT_US = 20000, MPI_WAIT_US = 50 };
 
@@ -160,6 +161,7 @@ static strait_status end_step(strait_context *ctx)
     if (st == STRAIT_OK)
         for (int b = 0; b < ctx->plan.count; b++) bucket_commit(&p->buckets[b]);
     p->step++;
+    ctx->env.settings = settings_at(&ctx->config, p->step); /* no tile is under way */
     p->next_bucket = p->finished = 0;
     p->checking = false;
     pthread_mutex_lock(&ctx->mutex);

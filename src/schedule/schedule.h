@@ -23,7 +23,7 @@ struct exchange_env {
     const struct cluster *cluster;
     struct transport *transport;
     const struct device *device;
-    struct codec_settings settings;
+    struct codec_settings settings; /* of this step; those of the first take the most bytes */
     size_t slice;        /* elements of one rank's share of a tile */
     bool error_feedback;
     bool may_skip;       /* a step may be taken back: residuals need their old values */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * test_plan.c - buckets, chunks and the verdict on fingerprints. */
+#include <math.h>
+
 #include "engine/engine.h"
+#include "engine/settings.h"
 #include "lib/unit.h"
 
 static void add(struct tensor_list *list, const char *name, size_t elements)
@@ -127,6 +130,28 @@ static void the_rank_that_differs_is_named(void **state)
     text_free(&why);
 }
 
+static void the_ratio_warms_up_by_one_factor_a_step(void **state)
+{
+    struct strait_config config;
+
+    (void)state;
+    settings(&config, "comm.topk_ratio=0.001", "comm.ratio_warmup_steps=100");
+    assert_ok(config_assign(&config, "comm.warmup_steps=7"));
+    for (uint32_t step = 0; step < 120; step++) {
+        double since = step < 7 ? 0 : step - 7;
+        double due = since < 100 ? 0.25 * pow(0.001 / 0.25, since / 100) : 0.001;
+        double ratio = settings_at(&config, step).topk_ratio;
+
+        if (fabs(ratio / due - 1) > 1e-9) fail_msg("step %u: %.12g, not %.12g", step, ratio, due);
+    }
+    assert_true(settings_at(&config, 0).topk_ratio == 0.25);
+    assert_true(settings_at(&config, 107).topk_ratio == 0.001);
+    /* a start below the end is none */
+    assert_ok(config_assign(&config, "comm.ratio_warmup_from=0.0005"));
+    assert_true(settings_at(&config, 0).topk_ratio == 0.001);
+    assert_true(settings_at(&config, UINT32_MAX).topk_ratio == 0.001);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +160,7 @@ int main(void)
         cmocka_unit_test(bad_tensors_are_refused),
         cmocka_unit_test(chunks_cover_a_bucket_once_for_any_rank_count),
         cmocka_unit_test(the_rank_that_differs_is_named),
+        cmocka_unit_test(the_ratio_warms_up_by_one_factor_a_step),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,11 @@ void simulation_place(struct simulation *s, const int *nodes)
     s->nodes = nodes;
 }
 
+void simulation_settings(struct simulation *s, const struct codec_settings *settings)
+{
+    s->settings = *settings;
+}
+
 /* out = what a decoder makes of x + residual; residual = the rest. */
 static void convey(struct simulation *s, const float *x, float *residual, size_t n, float *out)
 {

@@ -17,6 +17,8 @@ void simulation_free(struct simulation *s);
 
 /* The node of each rank, for hierarchical: the array outlives the simulation. */
 void simulation_place(struct simulation *s, const int *nodes);
+/* From the next step on. */
+void simulation_settings(struct simulation *s, const struct codec_settings *settings);
 
 /* One step by the named schedule with slices of that many elements: grads[r] are rank r's
  * n floats; `average` receives what all ranks must get. Of dense, the sum is exact. */

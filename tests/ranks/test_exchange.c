@@ -17,7 +17,7 @@
 enum { STEPS = 4, TENSORS = 3, SLICE = 128 };
 /* The last is smaller than some rank counts: some ranks own nothing of its bucket. */
 static const size_t elements[TENSORS] = { 3001, 1500, 5 };
-static const struct codec_settings settings = { .block = 64, .topk_ratio = 0.05 };
+static struct codec_settings settings = { .block = 64, .topk_ratio = 0.05 };
 
 static float gradient(int rank, int tensor, int step, size_t i)
 {
@@ -453,6 +453,38 @@ static void test_warm_up(void)
     close_job(&late);
 }
 
+/* The share of topk falls by one factor a step from 0.25 to 0.05, and stays there. */
+static void test_ratio_warm_up(const char *schedule)
+{
+    enum { WARM = 3 };
+    const struct codec_settings usual = settings;
+    struct reference *ref = new_reference(&codec_topk);
+    uint64_t due = 0;
+    double worst = 0;
+    strait_statistics s;
+    struct job job;
+    char name[96];
+
+    open_job(&job, "topk", schedule, "ucx", "comm.ratio_warmup_steps=3");
+    for (int step = 0; step < WARM + 2; step++) {
+        settings.topk_ratio = step < WARM ? 0.25 * pow(0.05 / 0.25, (double)step / WARM) : 0.05;
+        simulation_settings(ref->large, &settings);
+        simulation_settings(ref->shared, &settings);
+        ranks_must(run_step(&job, step), "a step");
+        simulate_step(ref, schedule, step);
+        worst = fmax(worst, off_by(&job, ref));
+        due += due_bytes(&codec_topk, schedule, LARGE) + due_bytes(&codec_topk, schedule, SHARED);
+    }
+    ranks_must(strait_stats(job.ctx, &s), "statistics");
+    snprintf(name, sizeof name, "topk over %s: the ratio warms up as the formula says", schedule);
+    ranks_check(worst == 0 && s.wire_bytes[0] + s.wire_bytes[1] == due, name,
+                "off by %g; sent %llu, due %llu", worst,
+                (unsigned long long)(s.wire_bytes[0] + s.wire_bytes[1]), (unsigned long long)due);
+    settings = usual;
+    close_job(&job);
+    free_reference(ref);
+}
+
 static void test_feedback_off(void)
 {
     struct job on, off;
@@ -529,6 +561,9 @@ int main(void)
     test_ways_of_working();
     test_stop_on_nonfinite();
     test_warm_up();
+    test_ratio_warm_up("sra");
+    test_ratio_warm_up("ring");
+    test_ratio_warm_up("allgather");
     test_feedback_off();
     return ranks_end();
 }
