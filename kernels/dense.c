@@ -30,6 +30,12 @@ static void dense_divide(float *x, size_t n, float by)
     for (size_t i = 0; i < n; i++) x[i] /= by;
 }
 
+static void dense_decay_add(const float *old, float keep, const float *x, size_t n, float *out)
+{
+    INDEPENDENT
+    for (size_t i = 0; i < n; i++) out[i] = keep * old[i] + x[i];
+}
+
 uint32_t OF_ISA(fp32_encode)(const float *restrict x, const float *residual_in,
                              float *residual_out, size_t n, const struct encoding *e,
                              uint8_t *restrict wire)
@@ -81,6 +87,7 @@ const struct kernels OF_ISA(kernels) = {
     .largest = dense_largest,
     .add = dense_add,
     .divide = dense_divide,
+    .decay_add = dense_decay_add,
     .fp32 = ROW(fp32),
     .bf16 = ROW(bf16),
     .fp16 = ROW(fp16),

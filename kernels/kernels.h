@@ -48,6 +48,8 @@ struct kernels {
     uint32_t (*largest)(const float *x, size_t n);          /* magnitude bits */
     void (*add)(float *sum, const float *x, size_t n);      /* sum += x */
     void (*divide)(float *x, size_t n, float by);           /* x /= by */
+    /* out = keep * old + x; out is old itself or does not overlap it */
+    void (*decay_add)(const float *old, float keep, const float *x, size_t n, float *out);
     struct codec_kernels fp32, bf16, fp16, int8, topk, fp8, int4, int2, onebit;
 };
 

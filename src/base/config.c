@@ -84,6 +84,10 @@ strait_status config_check(const struct strait_config *config)
     if (strchr(config->run.name, '/') != NULL || config->run.name[0] == '\0')
         complain(config, &errors, "run.name", "is part of a folder's name; allowed: no slash, "
                  "at least one character");
+    if (config->comm.momentum_correction > 0 &&
+        (strcmp(config->train.optimizer, "sgd") != 0 || config->train.momentum > 0))
+        complain(config, &errors, "comm.momentum_correction", "momentum would be applied twice; "
+                 "allowed: 0, or train.optimizer = \"sgd\" with train.momentum = 0");
     if (errors.length > 0) st = error_set(STRAIT_ERR_CONFIG, "%s", text_string(&errors));
     text_free(&errors);
     return st;

@@ -52,6 +52,7 @@ struct strait_config {
         int64_t dense_below, block, check_every, warmup_steps, window, threads;
         int64_t ratio_warmup_steps;
         double topk_ratio, ratio_warmup_from, slice_kb;
+        double momentum_correction, clip_norm;
         bool error_feedback;
     } comm;
     struct { double timeout_s; } fault;

@@ -111,6 +111,12 @@ const struct option config_options[] = {
          "topk: the share in the first of those steps, where it is larger"),
     BOOL("comm.error_feedback", "true", comm.error_feedback,
          "add what a lossy codec failed to send to the next step's gradient"),
+    REAL("comm.momentum_correction", "", "0", 0.0, 0.9999, comm.momentum_correction,
+         "momentum that each rank applies to its own gradient before it is encoded, in place of "
+         "train.momentum; topk: an element that is sent loses it (arXiv 1712.01887); 0: none"),
+    REAL("comm.clip_norm", "", "0", 0.0, 1e30, comm.clip_norm,
+         "before that, each rank scales each tensor's gradient down to an L2 norm of this by "
+         "the square root of the number of ranks; 0: never"),
     INT("comm.warmup_steps", "steps", "0", 0, LARGE, comm.warmup_steps,
         "first steps that travel as fp32"),
     INT("comm.check_every", "steps", "50", 0, LARGE, comm.check_every,

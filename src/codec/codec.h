@@ -34,6 +34,9 @@ struct codec {
     size_t kernels;    /* offset of its row in struct kernels */
     /* Fill in param, variant and wire_bytes for shape->elements. */
     void (*lay_out)(const struct codec_settings *settings, struct codec_shape *shape);
+    /* Set to 0 those of x's elements that `wire`, which encode just wrote, conveys. NULL: a
+     * codec that conveys something of every element. */
+    void (*clear_sent)(const struct codec_shape *shape, const uint8_t *wire, float *x);
 };
 
 extern const struct codec codec_fp32, codec_bf16, codec_fp16, codec_int8, codec_topk, codec_fp8,

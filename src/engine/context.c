@@ -161,6 +161,7 @@ static strait_status open_exchanges(strait_context *ctx)
         p->buckets[b] = (struct bucket){
             .index = b, .schedule = schedule_find(ctx->config.comm.schedule),
             .elements = ctx->plan.buckets[b].elements, .usual_codec = ctx->plan.buckets[b].codec,
+            .momentum = (float)ctx->config.comm.momentum_correction,
         };
         st = bucket_open(&p->buckets[b], &ctx->env, ctx->plan.buckets[b].tensors);
     }

@@ -4,11 +4,13 @@
  *
  * It never blocks but in the transport's wait, and gives up when nothing has moved for
  * fault.timeout_s although a step is under way. */
+#include <math.h>
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "engine/clip.h"
 #include "engine/engine.h"
 #include "engine/settings.h"
 
@@ -29,6 +31,16 @@ static int whole_buckets(strait_context *ctx, bool *stop)
     return whole;
 }
 
+/* Of N ranks' gradients, alike in size and independent, the sum is sqrt(N) times as long as
+ * each: Deep Gradient Compression (arXiv 1712.01887, 3.3) so divides the limit for a sum;
+ * tensor by tensor, so that none waits for another. */
+static void clip_tensor(const strait_context *ctx, float *grad, size_t elements)
+{
+    double limit = ctx->config.comm.clip_norm;
+
+    if (limit > 0) clip_norm(grad, elements, limit / sqrt(ctx->cluster->size));
+}
+
 static void start_bucket(strait_context *ctx, struct bucket *b)
 {
     bool warming_up = ctx->progress.step < (uint64_t)ctx->config.comm.warmup_steps;
@@ -37,9 +49,13 @@ static void start_bucket(strait_context *ctx, struct bucket *b)
     b->codec = warming_up ? &codec_fp32 : b->usual_codec;
     b->poisoned = false;
     b->tiles_done = 0;
-    for (int id = 0; id < ctx->tensors.count; id++)
-        if (ctx->tensors.items[id].bucket == b->index)
-            b->view.parts[ctx->tensors.items[id].part].at = ctx->shared.grads[id];
+    for (int id = 0; id < ctx->tensors.count; id++) {
+        const struct tensor *tensor = &ctx->tensors.items[id];
+
+        if (tensor->bucket != b->index) continue;
+        b->view.parts[tensor->part].at = ctx->shared.grads[id];
+        clip_tensor(ctx, ctx->shared.grads[id], tensor->elements);
+    }
 }
 
 /* Give free exchanges the next tiles, in plan order, as far as buckets are whole. The

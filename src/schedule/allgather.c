@@ -82,7 +82,7 @@ static strait_status allgather_start(struct exchange *x)
 
         message_recv(x, r, LEG_TO_OWNER, a->peers[r].message, a->capacity, &a->peers[r].arrival);
     }
-    st = message_encode(x, &a->whole, LEG_TO_OWNER, false, slice_gradient(x, &a->whole),
+    st = message_encode(x, &a->whole, LEG_TO_OWNER, false, slice_values(x, &a->whole),
                         RESIDUAL_OWN, own->message, &a->own_bytes);
     for (int i = 1; i < a->ranks && st == STRAIT_OK; i++) {
         int r = (a->rank + i) % a->ranks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * bucket.c - what a bucket keeps from step to step: its view and its residuals. */
+ * bucket.c - what a bucket keeps from step to step: its view, residuals and velocity. */
 #include <stdlib.h>
 
 #include "schedule/schedule.h"
@@ -32,9 +32,21 @@ static strait_status allocate_residuals(struct bucket *b, const struct exchange_
     return STRAIT_OK;
 }
 
+static strait_status allocate_velocity(struct bucket *b, const struct exchange_env *env)
+{
+    for (int row = 0; row < (env->may_skip ? 2 : 1); row++) {
+        b->velocity[row] = env->device->allocate(b->elements * sizeof(float));
+        if (b->velocity[row] == NULL) return error_memory("velocities");
+        b->residual_bytes += b->elements * sizeof(float);
+    }
+    if (!env->may_skip) b->velocity[1] = b->velocity[0];
+    return STRAIT_OK;
+}
+
 strait_status bucket_open(struct bucket *b, const struct exchange_env *env, int parts)
 {
     size_t tile = env->slice * (size_t)b->schedule->slices(env->cluster);
+    strait_status st;
 
     b->tile = tile < b->elements ? tile : b->elements;
     b->tiles = (int)((b->elements + b->tile - 1) / b->tile);
@@ -43,6 +55,7 @@ strait_status bucket_open(struct bucket *b, const struct exchange_env *env, int 
     b->view.parts = calloc((size_t)parts + 1, sizeof *b->view.parts);
     if (b->view.parts == NULL) return error_memory("a bucket");
     b->view.parts[parts].begin = b->elements;
+    if (b->momentum > 0 && (st = allocate_velocity(b, env))) return st;
     return b->usual_codec->lossy && env->error_feedback ? allocate_residuals(b, env) : STRAIT_OK;
 }
 
@@ -51,8 +64,20 @@ void bucket_close(struct bucket *b, const struct exchange_env *env)
     for (int row = 0; row < (env->may_skip ? 2 : 1); row++) {
         env->device->release(b->residual[row]);
         env->device->release(b->owner_residual[row]);
+        env->device->release(b->velocity[row]);
     }
     free(b->view.parts);
+}
+
+/* Momentum correction (Deep Gradient Compression, arXiv 1712.01887, 3.2): momentum is applied
+ * before elements are held back, so what is sent late has it too. */
+const float *bucket_momentum(struct bucket *b, const struct exchange_env *env, size_t begin,
+                             size_t n, const float *gradient)
+{
+    if (b->velocity[0] == NULL) return gradient;
+    env->device->kernels->decay_add(b->velocity[0] + begin, b->momentum, gradient, n,
+                                    b->velocity[1] + begin);
+    return b->velocity[1] + begin;
 }
 
 static void swap(float *pair[2])
@@ -65,6 +90,7 @@ static void swap(float *pair[2])
 
 void bucket_commit(struct bucket *b)
 {
+    swap(b->velocity);
     if (!b->codec->lossy) return; /* a warm-up step in fp32 leaves residuals alone */
     swap(b->residual);
     swap(b->owner_residual);

@@ -67,7 +67,7 @@ static strait_status dense_start(struct exchange *x)
     strait_status st = STRAIT_OK;
 
     d->whole = slice_of(x, 1, 0);
-    gradient = slice_gradient(x, &d->whole);
+    gradient = slice_values(x, &d->whole);
     if (x->bucket->codec->lossy) st = convey(x, gradient);
     else memcpy(d->data, gradient, x->elements * sizeof *gradient);
     if (st != STRAIT_OK) return st;

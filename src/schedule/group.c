@@ -110,7 +110,7 @@ strait_status group_contribute(struct exchange *x, struct group *g, int member,
 static void sum_own(struct exchange *x, struct group *g)
 {
     const struct slice *own = &g->members[g->me].slice;
-    const float *values = g->own != NULL ? g->own : slice_gradient(x, own);
+    const float *values = g->own != NULL ? g->own : slice_values(x, own);
     double begin = clock_s();
 
     if (g->me == 0) memcpy(g->sum, values, own->shape.elements * sizeof(float));

@@ -11,7 +11,8 @@
  *   3. within the node: the driver passes the averages on as they came, already encoded, so
  *      that all ranks apply the same bytes (an all-gather).
  * Sent per node of M: 2(M-1)/M times the encoded tile, however many ranks it has. What the
- * codec fails to send is the node's and is kept by the lane's driver. On a single node
+ * codec fails to send is the node's and is kept by the lane's driver, and so is momentum. On a
+ * single node
  * nothing crosses a network, and all is fp32.
  * (ZeRO++, arXiv 2306.10209, and HiTopKComm, arXiv 2010.10458, compress only between nodes.)
  *
@@ -339,7 +340,10 @@ static strait_status sum_locals(struct exchange *x, struct driven *d, bool *move
             d->locals++;
             *moved = true;
         }
-        if (st == STRAIT_OK) st = group_contribute(x, &d->group, node, sum, d->poisoned);
+        if (st == STRAIT_OK)
+            st = group_contribute(x, &d->group, node,
+                                  slice_momentum(x, &d->group.members[node].slice, sum),
+                                  d->poisoned);
         d->poisoned = false;
         d->locals = 0;
         d->slices++;

@@ -66,6 +66,17 @@ static float *residual_at(struct exchange *x, const struct slice *slice, enum re
            slice->owned_before;
 }
 
+/* Where this rank sent an element, its momentum starts anew: old gradients go on in what was
+ * held back alone. Every element is encoded once a step by every rank (hierarchical:
+ * by one of every node). */
+static void mask_momentum(struct exchange *x, const struct slice *slice, const uint8_t *wire)
+{
+    const struct codec *codec = slice->shape.codec;
+
+    if (x->bucket->velocity[1] != NULL && codec->clear_sent != NULL)
+        codec->clear_sent(&slice->shape, wire, x->bucket->velocity[1] + x->begin + slice->begin);
+}
+
 strait_status message_encode(struct exchange *x, const struct slice *slice, uint8_t leg,
                              bool poisoned, const float *values, enum residual_kind kind,
                              uint8_t *message, size_t *bytes)
@@ -78,6 +89,7 @@ strait_status message_encode(struct exchange *x, const struct slice *slice, uint
         st = codec_encode(&slice->shape, x->env->device->kernels, draw_of(x, slice), values,
                           residual_at(x, slice, kind, 0), residual_at(x, slice, kind, 1),
                           message + PAYLOAD_HEADER_BYTES);
+    if (st == STRAIT_OK) mask_momentum(x, slice, message + PAYLOAD_HEADER_BYTES);
     header.poisoned = st == STRAIT_ERR_NONFINITE;
     payload_put(message, &header);
     *bytes = PAYLOAD_HEADER_BYTES + (header.poisoned ? 0 : slice->shape.wire_bytes);
@@ -127,6 +139,17 @@ strait_status message_apply(struct exchange *x, const struct slice *slice, uint8
 const float *slice_gradient(struct exchange *x, const struct slice *slice)
 {
     return view_read(&x->bucket->view, x->begin + slice->begin, slice->shape.elements, x->scratch);
+}
+
+const float *slice_momentum(struct exchange *x, const struct slice *slice, const float *gradient)
+{
+    return bucket_momentum(x->bucket, x->env, x->begin + slice->begin, slice->shape.elements,
+                           gradient);
+}
+
+const float *slice_values(struct exchange *x, const struct slice *slice)
+{
+    return slice_momentum(x, slice, slice_gradient(x, slice));
 }
 
 /* The top bit is the fingerprint's; 21 bits of the sequence outlast any window. */

@@ -46,6 +46,10 @@ strait_status message_apply(struct exchange *x, const struct slice *slice, uint8
 
 /* Gradient elements of the slice, as view_read() gives them. */
 const float *slice_gradient(struct exchange *x, const struct slice *slice);
+/* What is encoded in the stead of a gradient where momentum is corrected: bucket_momentum(). */
+const float *slice_momentum(struct exchange *x, const struct slice *slice, const float *gradient);
+/* Both: what this rank gives to the average. */
+const float *slice_values(struct exchange *x, const struct slice *slice);
 
 /* Messages of the tile under way are told apart by leg, sender and sequence. */
 void message_send(struct exchange *x, int peer, uint8_t leg, const uint8_t *message, size_t bytes,

@@ -154,7 +154,7 @@ static strait_status ring_start(struct exchange *x)
     g->gathered_sent[g->ranks - 1].state = TRANSFER_IDLE;
     if (own.shape.elements > 0) message_clear_residual(x, &own);
     if (g->ranks == 1 || first.shape.elements == 0) return STRAIT_OK;
-    return send_partial(x, 0, false, slice_gradient(x, &first));
+    return send_partial(x, 0, false, slice_values(x, &first));
 }
 
 static strait_status send_average(struct exchange *x, const struct slice *own, bool poisoned)
@@ -184,7 +184,7 @@ static strait_status add_own(struct exchange *x, const struct slice *slice, int 
                                       poisoned);
 
     if (st == STRAIT_OK && !*poisoned)
-        x->env->device->kernels->add(g->sum, slice_gradient(x, slice), slice->shape.elements);
+        x->env->device->kernels->add(g->sum, slice_values(x, slice), slice->shape.elements);
     return st;
 }
 
@@ -216,7 +216,7 @@ static strait_status reduce_alone(struct exchange *x)
 {
     struct ring *g = x->state;
     struct slice own = slice_back(x, 0);
-    const float *gradient = slice_gradient(x, &own);
+    const float *gradient = slice_values(x, &own);
 
     for (size_t i = 0; i < own.shape.elements; i++) g->sum[i] = gradient[i];
     return send_average(x, &own, false);

@@ -40,12 +40,14 @@ struct bucket {
     const struct schedule *schedule;
     const struct codec *usual_codec; /* from the plan */
     struct view view;
+    float momentum;  /* kept by this rank (comm.momentum_correction); 0: none */
     /* What the codec failed to send: of this rank's gradient (by element), and of the
      * averages that this rank encodes (tile after tile). Row 0 is as of the last completed
      * step; encoding writes row 1, and only bucket_commit() makes that the new truth. One
      * array in both rows where no step is taken back. NULL without error feedback. */
     float *residual[2], *owner_residual[2];
-    size_t residual_bytes; /* of all four */
+    float *velocity[2]; /* of this rank's gradient, by element; rows as above. NULL: none */
+    size_t residual_bytes; /* of all these */
 
     /* set for every step */
     const struct codec *codec;
@@ -108,11 +110,15 @@ extern const struct schedule *const schedule_table[];
 
 const struct schedule *schedule_find(const char *name);
 
-/* ---- bucket.c: `elements`, `usual_codec`, `index` and `schedule` are set */
+/* ---- bucket.c: `elements`, `usual_codec`, `index`, `schedule` and `momentum` are set */
 strait_status bucket_open(struct bucket *b, const struct exchange_env *env, int parts);
 void bucket_close(struct bucket *b, const struct exchange_env *env);
 /* The step counts on all ranks: what it left unsent is what the next one adds. */
 void bucket_commit(struct bucket *b);
+/* With momentum, the velocity of these elements, to which `gradient` is added here: so once a
+ * step for each element. Without, `gradient`. */
+const float *bucket_momentum(struct bucket *b, const struct exchange_env *env, size_t begin,
+                             size_t n, const float *gradient);
 /* Elements that this rank encodes as their owner in the tiles before `tile`. */
 size_t bucket_owned_before(const struct bucket *b, const struct exchange_env *env, uint32_t tile);
 

@@ -50,7 +50,7 @@ static strait_status sra_start(struct exchange *x)
     for (int i = 1; i < g->count && st == STRAIT_OK; i++) {
         int owner = (g->me + i) % g->count;
 
-        st = group_contribute(x, g, owner, slice_gradient(x, &g->members[owner].slice), false);
+        st = group_contribute(x, g, owner, slice_values(x, &g->members[owner].slice), false);
     }
     return st == STRAIT_OK ? group_contribute(x, g, g->me, NULL, false) : st;
 }

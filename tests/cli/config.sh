@@ -38,6 +38,10 @@ check "a missing file is named" 2 "cannot read the configuration: none.conf: can
 check "a folder is no file" 2 "not a plain file" "$STRAIT" config check "$tap_dir"
 head -c 4096 /dev/urandom >noise.conf
 check "noise is refused" 2 "noise.conf:" "$STRAIT" config check noise.conf
+check "momentum is not applied twice" 2 "comm.momentum_correction: momentum would be applied twice" \
+    "$STRAIT" config check "$SMOKE" --set comm.momentum_correction=0.9
+check "momentum correction alone is right" 0 "no errors" \
+    "$STRAIT" config check "$SMOKE" --set comm.momentum_correction=0.9 --set train.momentum=0
 : >empty.conf
 check "an empty file lacks data" 2 "data.path: missing" "$STRAIT" config check empty.conf
 

@@ -20,6 +20,11 @@ for codec in fp32 bf16 fp16 int8 topk fp8 int4 int2 onebit; do
     [ $? -eq 0 ] && [ "$(accuracy)" -ge 80 ] && [ -n "$(replicas)" ]
     ok "3 ranks learn with $codec"
 done
+ranks 3 "$STRAIT" train "$SMOKE" $short --set comm.codec=topk --set comm.topk_ratio=0.01 \
+    --set comm.ratio_warmup_steps=60 --set comm.clip_norm=4 --set comm.momentum_correction=0.9 \
+    --set train.momentum=0 >out 2>&1
+[ $? -eq 0 ] && [ "$(accuracy)" -ge 80 ] && [ -n "$(replicas)" ]
+ok "3 ranks learn with topk of 1 %, its warm-up, momentum correction and clipping"
 ranks 3 "$STRAIT" train "$SMOKE" $short >out 2>&1
 best=$(replicas)
 STRAIT_KERNELS=baseline ranks 3 "$STRAIT" train "$SMOKE" $short >out 2>&1

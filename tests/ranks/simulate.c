@@ -13,6 +13,9 @@ struct simulation {
     const int *nodes;      /* by rank; NULL: one node */
     float **residual;      /* of each rank's gradient */
     float *owner_residual; /* of the average */
+    float momentum;
+    bool sparse;
+    float **velocity;      /* of each rank's gradient; NULL: none */
     float *scratch, *part, *sum;
     uint8_t *wire;
 };
@@ -37,6 +40,8 @@ struct simulation *simulation_new(const struct codec *codec, const struct codec_
 void simulation_free(struct simulation *s)
 {
     for (int r = 0; r < s->ranks; r++) free(s->residual[r]);
+    for (int r = 0; s->velocity != NULL && r < s->ranks; r++) free(s->velocity[r]);
+    free(s->velocity);
     free(s->residual);
     free(s->owner_residual);
     free(s->scratch);
@@ -54,6 +59,21 @@ void simulation_place(struct simulation *s, const int *nodes)
 void simulation_settings(struct simulation *s, const struct codec_settings *settings)
 {
     s->settings = *settings;
+}
+
+void simulation_momentum(struct simulation *s, float momentum, bool sparse)
+{
+    s->momentum = momentum;
+    s->sparse = sparse;
+    s->velocity = calloc((size_t)s->ranks, sizeof *s->velocity);
+    for (int r = 0; r < s->ranks; r++) s->velocity[r] = calloc(s->n, sizeof(float));
+}
+
+/* What rank r sent of the elements from `from` on. */
+static void mask(struct simulation *s, int r, size_t from, size_t n, const float *sent)
+{
+    for (size_t i = 0; s->velocity != NULL && s->sparse && i < n; i++)
+        if (sent[i] != 0) s->velocity[r][from + i] = 0;
 }
 
 /* out = what a decoder makes of x + residual; residual = the rest. */
@@ -81,10 +101,12 @@ static void sra_tile(struct simulation *s, size_t begin, size_t n, float *const 
         for (int r = 0; r < s->ranks; r++) {
             if (r == owner) memcpy(part, grads[r] + from, count * sizeof *part);
             else convey(s, grads[r] + from, s->residual[r] + from, count, part);
+            if (r != owner) mask(s, r, from, count, part);
             for (size_t i = 0; i < count; i++) sum[i] = r == 0 ? part[i] : sum[i] + part[i];
         }
         for (size_t i = 0; i < count; i++) sum[i] /= (float)s->ranks;
         convey(s, sum, s->owner_residual + from, count, average + from);
+        mask(s, owner, from, count, average + from);
     }
 }
 
@@ -103,10 +125,13 @@ static void ring_tile(struct simulation *s, size_t begin, size_t n, float *const
 
             for (size_t i = 0; i < count; i++)
                 sum[i] = hop == 1 ? grads[r][from + i] : part[i] + grads[r][from + i];
-            if (r != owner) convey(s, sum, s->residual[r] + from, count, part);
+            if (r == owner) continue;
+            convey(s, sum, s->residual[r] + from, count, part);
+            mask(s, r, from, count, part);
         }
         for (size_t i = 0; i < count; i++) sum[i] /= (float)s->ranks;
         convey(s, sum, s->owner_residual + from, count, average + from);
+        mask(s, owner, from, count, average + from);
     }
 }
 
@@ -148,18 +173,30 @@ static void hierarchical_tile(struct simulation *s, size_t begin, size_t n, floa
         size_t slices = (size_t)(nodes * lanes), from = begin + n * (size_t)c / slices;
         size_t count = begin + n * ((size_t)c + 1) / slices - from;
         float *local = calloc(count + 1, sizeof *local);
+        int owner = 0;
 
         for (int node = 0; node < nodes; node++) {
             int driver = 0;
 
             node_sum(s, node, c / nodes, grads, from, count, local, &driver);
-            if (node == c % nodes) memcpy(s->part, local, count * sizeof *local);
-            else convey(s, local, s->residual[driver] + from, count, s->part);
+            for (size_t i = 0; s->velocity != NULL && i < count; i++) {
+                float *velocity = &s->velocity[driver][from + i];
+
+                local[i] = *velocity = s->momentum * *velocity + local[i];
+            }
+            if (node == c % nodes) {
+                memcpy(s->part, local, count * sizeof *local);
+                owner = driver;
+            } else {
+                convey(s, local, s->residual[driver] + from, count, s->part);
+                mask(s, driver, from, count, s->part);
+            }
             for (size_t i = 0; i < count; i++)
                 s->sum[i] = node == 0 ? s->part[i] : s->sum[i] + s->part[i];
         }
         for (size_t i = 0; i < count; i++) s->sum[i] /= (float)s->ranks;
         convey(s, s->sum, s->owner_residual + from, count, average + from);
+        if (nodes > 1) mask(s, owner, from, count, average + from);
         free(local);
     }
     s->codec = codec;
@@ -172,6 +209,7 @@ static void allgather_tile(struct simulation *s, size_t begin, size_t n, float *
 
     for (int r = 0; r < s->ranks; r++) {
         convey(s, grads[r] + begin, s->residual[r] + begin, n, part);
+        mask(s, r, begin, n, part);
         for (size_t i = 0; i < n; i++) sum[i] = r == 0 ? part[i] : sum[i] + part[i];
     }
     for (size_t i = 0; i < n; i++) average[begin + i] = sum[i] / (float)s->ranks;
@@ -184,6 +222,7 @@ static void dense_tile(struct simulation *s, size_t begin, size_t n, float *cons
 
     for (int r = 0; r < s->ranks; r++) {
         convey(s, grads[r] + begin, s->residual[r] + begin, n, s->part);
+        mask(s, r, begin, n, s->part);
         for (size_t i = 0; i < n; i++) sum[i] += (double)s->part[i];
     }
     for (size_t i = 0; i < n; i++) average[begin + i] = (float)(sum[i] / s->ranks);
@@ -193,12 +232,18 @@ static void dense_tile(struct simulation *s, size_t begin, size_t n, float *cons
 void simulation_step(struct simulation *s, const char *schedule, size_t slice,
                      float *const *grads, float *average)
 {
+    float *given[s->ranks];
     bool by_rank = strcmp(schedule, "sra") == 0 || strcmp(schedule, "ring") == 0;
     bool by_node = strcmp(schedule, "hierarchical") == 0;
     int nodes = 1, lanes = 1;
     size_t tile;
 
+    /* masking comes behind the step's use of an element, so velocities stand in for gradients;
+     * hierarchical has momentum of the node's sums */
     for (int r = 0; r < s->ranks; r++) {
+        given[r] = s->velocity != NULL && !by_node ? s->velocity[r] : grads[r];
+        for (size_t i = 0; given[r] != grads[r] && i < s->n; i++)
+            given[r][i] = s->momentum * given[r][i] + grads[r][i];
         if (node_of(s, r) >= nodes) nodes = node_of(s, r) + 1;
         if (ranks_on(s, node_of(s, r)) > lanes) lanes = ranks_on(s, node_of(s, r));
     }
@@ -206,10 +251,10 @@ void simulation_step(struct simulation *s, const char *schedule, size_t slice,
     for (size_t begin = 0; begin < s->n; begin += tile) {
         size_t n = s->n - begin < tile ? s->n - begin : tile;
 
-        if (strcmp(schedule, "sra") == 0) sra_tile(s, begin, n, grads, average);
-        else if (strcmp(schedule, "ring") == 0) ring_tile(s, begin, n, grads, average);
-        else if (by_node) hierarchical_tile(s, begin, n, grads, average, nodes, lanes);
-        else if (strcmp(schedule, "allgather") == 0) allgather_tile(s, begin, n, grads, average);
-        else dense_tile(s, begin, n, grads, average);
+        if (strcmp(schedule, "sra") == 0) sra_tile(s, begin, n, given, average);
+        else if (strcmp(schedule, "ring") == 0) ring_tile(s, begin, n, given, average);
+        else if (by_node) hierarchical_tile(s, begin, n, given, average, nodes, lanes);
+        else if (strcmp(schedule, "allgather") == 0) allgather_tile(s, begin, n, given, average);
+        else dense_tile(s, begin, n, given, average);
     }
 }

@@ -5,6 +5,7 @@
 #ifndef STRAIT_TESTS_SIMULATE_H
 #define STRAIT_TESTS_SIMULATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "codec/codec.h"
@@ -19,6 +20,10 @@ void simulation_free(struct simulation *s);
 void simulation_place(struct simulation *s, const int *nodes);
 /* From the next step on. */
 void simulation_settings(struct simulation *s, const struct codec_settings *settings);
+
+/* From the first step on, every rank keeps a velocity; where it sent an element, that starts
+ * at 0 again if the codec is sparse. */
+void simulation_momentum(struct simulation *s, float momentum, bool sparse);
 
 /* One step by the named schedule with slices of that many elements: grads[r] are rank r's
  * n floats; `average` receives what all ranks must get. Of dense, the sum is exact. */

@@ -41,15 +41,16 @@ struct job {
     float *grads[TENSORS];
 };
 
+/* `extra`: further assignments, a space between them; or NULL. */
 static void open_job(struct job *job, const char *codec, const char *schedule,
                      const char *transport, const char *extra)
 {
-    char words[4][64];
+    char words[4][64], more[128], *rest = NULL;
     const char *assignments[] = { words[0], words[1], words[2], words[3], "comm.block=64",
                                   "comm.slice_kb=0.5", "comm.window=3",
                                   "comm.topk_ratio=0.05", "comm.bucket_mb=0.006",
                                   "comm.dense_below=0", "comm.check_every=1",
-                                  "fault.timeout_s=30", extra, NULL };
+                                  "fault.timeout_s=30", NULL };
     strait_config *config;
 
     snprintf(words[0], sizeof words[0], "comm.codec=%s", codec);
@@ -58,6 +59,9 @@ static void open_job(struct job *job, const char *codec, const char *schedule,
     snprintf(words[3], sizeof words[3], "comm.nodes=%s",
              is_hierarchical(schedule) ? layouts[ranks_size] : "");
     config = ranks_config(assignments);
+    snprintf(more, sizeof more, "%s", extra != NULL ? extra : "");
+    for (char *word = strtok_r(more, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+        ranks_must(strait_config_set(config, word), word);
     ranks_must(strait_open(&job->ctx, config, MPI_COMM_WORLD), "open");
     strait_config_destroy(config);
     for (int t = 0; t < TENSORS; t++) {
@@ -485,6 +489,75 @@ static void test_ratio_warm_up(const char *schedule)
     free_reference(ref);
 }
 
+/* A step whose last rank has a NaN: it must leave no trace. */
+static strait_status run_bad_step(struct job *job)
+{
+    for (int t = 0; t < TENSORS; t++) {
+        for (size_t i = 0; i < elements[t]; i++) job->grads[t][i] = 1.0f;
+        if (ranks_rank == ranks_size - 1 && t == 1) job->grads[t][1234] = NAN;
+        ranks_must(strait_grad_ready(job->ctx, job->ids[t], job->grads[t]), "hand over");
+    }
+    return strait_wait(job->ctx);
+}
+
+/* Each rank's own momentum, masked where a sparse codec sent: as the simulation has it, with
+ * a skipped step on the way. */
+static void test_momentum(const struct codec *codec, const char *schedule)
+{
+    struct reference *ref = new_reference(codec);
+    bool dense = strcmp(schedule, "dense") == 0, sparse = codec->clear_sent != NULL;
+    bool skipped = false;
+    double worst = 0;
+    struct job job;
+    char name[96];
+
+    simulation_momentum(ref->large, 0.9f, sparse);
+    simulation_momentum(ref->shared, 0.9f, sparse);
+    open_job(&job, codec->name, schedule, "ucx", "comm.momentum_correction=0.9");
+    for (int step = 0; step < STEPS; step++) {
+        if (step == 2) skipped = run_bad_step(&job) == STRAIT_SKIPPED;
+        ranks_must(run_step(&job, step), "a step");
+        simulate_step(ref, schedule, step);
+        worst = fmax(worst, off_by(&job, ref));
+    }
+    snprintf(name, sizeof name, "%s over %s: momentum is as in the simulation", codec->name,
+             schedule);
+    ranks_check(skipped && (dense ? worst < 1e-6 : worst == 0), name, "skipped %d, off by %g",
+                skipped, worst);
+    close_job(&job);
+    free_reference(ref);
+}
+
+/* Each rank's gradient, of each tensor by itself, is held down before anything else. */
+static void test_clipping(void)
+{
+    const double limit = 20 / sqrt(ranks_size);
+    double off = 0;
+    struct job job;
+
+    open_job(&job, "fp32", "sra", "ucx", "comm.clip_norm=20");
+    ranks_must(run_step(&job, 0), "a step");
+    for (int t = 0; t < TENSORS; t++) {
+        double scale[ranks_size];
+
+        for (int r = 0; r < ranks_size; r++) {
+            double squares = 0;
+
+            for (size_t i = 0; i < elements[t]; i++) squares += pow(gradient(r, t, 0, i), 2);
+            scale[r] = fmin(1, limit / sqrt(squares)); /* of the large tensors below 1 */
+        }
+        for (size_t i = 0; i < elements[t]; i++) {
+            double mean = 0;
+
+            for (int r = 0; r < ranks_size; r++) mean += scale[r] * gradient(r, t, 0, i);
+            off = fmax(off, fabs(mean / ranks_size - (double)job.grads[t][i]));
+        }
+    }
+    ranks_check(off < 1e-6, "gradients are clipped, tensor by tensor", "off by %g", off);
+    ranks_must(run_bad_step(&job) == STRAIT_SKIPPED ? STRAIT_OK : STRAIT_ERR_USAGE, "a skip");
+    close_job(&job);
+}
+
 static void test_feedback_off(void)
 {
     struct job on, off;
@@ -508,12 +581,14 @@ static void test_feedback_off(void)
 static void test_same_bits(const char *codec, const char *schedule, const char *transport,
                            const char *setting)
 {
+    static const char momentum[] = "comm.momentum_correction=0.5";
     struct job usual, other;
     bool same = true;
-    char name[128];
+    char name[128], with[128];
 
-    open_job(&usual, codec, schedule, transport, NULL);
-    open_job(&other, codec, schedule, transport, setting);
+    snprintf(with, sizeof with, "%s %s", momentum, setting);
+    open_job(&usual, codec, schedule, transport, momentum);
+    open_job(&other, codec, schedule, transport, with);
     for (int step = 0; step < STEPS; step++) {
         ranks_must(run_step(&usual, step), "a step");
         ranks_must(run_step(&other, step), "a step");
@@ -564,6 +639,12 @@ int main(void)
     test_ratio_warm_up("sra");
     test_ratio_warm_up("ring");
     test_ratio_warm_up("allgather");
+    for (int s = 0; schedule_table[s] != NULL; s++) {
+        test_momentum(&codec_topk, schedule_table[s]->name);
+        test_momentum(&codec_int8, schedule_table[s]->name);
+        test_momentum(&codec_fp32, schedule_table[s]->name);
+    }
+    test_clipping();
     test_feedback_off();
     return ranks_end();
 }
