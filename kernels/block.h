@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/bytes.h"
+#include "base/random.h"
 #include "kernels.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
@@ -78,15 +79,37 @@ ALWAYS_INLINE float round_even(float v)
     return (v + 12582912.0f) - 12582912.0f;
 }
 
-/* codes = v / scale, rounded to nearest even; v -= codes * scale, which is exact. */
+/* What is added before rounding to nearest, so that the mean of many roundings is the value:
+ * one of 2^24 numbers between -0.5 and 0.5, both excluded, evenly spread around 0. A whole
+ * number stays one. */
+ALWAYS_INLINE float noise_of(uint32_t random)
+{
+    return (float)((int32_t)random >> 7 | 1) * 0x1p-25f;
+}
+
+/* How the elements from `index` on are rounded: to nearest even, or by chance. */
+struct rounding {
+    bool stochastic;
+    uint64_t key;
+    uint32_t index; /* modulo 2^32 */
+};
+
+ALWAYS_INLINE struct rounding rounding_of(const struct encoding *e, bool stochastic, size_t at)
+{
+    return (struct rounding){ stochastic, e->noise, (uint32_t)(e->first + at) };
+}
+
+/* codes = v / scale, rounded; v -= codes * scale, which is exact if rounded to nearest. */
 ALWAYS_INLINE void quantise(float *restrict v, size_t n, float scale, float top,
-                            int8_t *restrict codes)
+                            struct rounding r, int8_t *restrict codes)
 {
     float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
 
     for (size_t i = 0; i < n; i++) {
-        float code = round_even(v[i] * inverse);
+        float code = v[i] * inverse;
 
+        if (r.stochastic) code += noise_of(random_u32(r.key, r.index + (uint32_t)i));
+        code = round_even(code);
         code = code > top ? top : code;
         code = code < -top ? -top : code;
         codes[i] = (int8_t)(int)code;

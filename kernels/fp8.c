@@ -2,7 +2,7 @@
  * fp8.c - blocks of `param` elements that share one fp32 scale, an e4m3 float each.
  *
  * scale = largest magnitude of the block / 448, the largest e4m3; code = v / scale,
- * rounded to nearest, ties to even. Precision falls off with the magnitude as int8's
+ * rounded to nearest, ties to even, or by chance. Precision falls off with the magnitude as int8's
  * does not: small values beside an outlier keep 4 digits down to 2^-6 of scale. */
 #include "block.h"
 
@@ -24,6 +24,20 @@ ALWAYS_INLINE uint8_t fp8_from(float v)
     return (uint8_t)((uint32_t)h | sign);
 }
 
+/* The same by chance: what is dropped is the probability of the code above. */
+ALWAYS_INLINE uint8_t fp8_by_chance(float v, uint32_t random)
+{
+    uint32_t bits = float_bits(v), sign = bits >> 24 & 0x80u;
+    int32_t m = (int32_t)(bits & 0x7fffffffu), h;
+    int32_t small = (int32_t)round_even(bits_float((uint32_t)m) * 512.0f + noise_of(random));
+    int32_t normal = (m - 0x3c000000 + (int32_t)(random >> 12)) >> 20;
+    int32_t tiny = -(int32_t)(m < 0x3c800000);
+
+    h = (small & tiny) | (normal & ~tiny);
+    h = h > 0x7e ? 0x7e : h;
+    return (uint8_t)((uint32_t)h | sign);
+}
+
 ALWAYS_INLINE float fp8_to(uint8_t code)
 {
     int32_t m = code & 0x7f, tiny = -(int32_t)(m < 0x08);
@@ -35,18 +49,23 @@ ALWAYS_INLINE float fp8_to(uint8_t code)
                        ((uint32_t)normal & ~(uint32_t)tiny)) | sign);
 }
 
-ALWAYS_INLINE void quantise_fp8(float *restrict v, size_t n, float scale, uint8_t *restrict codes)
+ALWAYS_INLINE void quantise_fp8(float *restrict v, size_t n, float scale, struct rounding r,
+                                uint8_t *restrict codes)
 {
     float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
 
     for (size_t i = 0; i < n; i++) {
-        codes[i] = fp8_from(v[i] * inverse);
+        float t = v[i] * inverse;
+
+        codes[i] = r.stochastic
+                       ? fp8_by_chance(t, random_u32(r.key, r.index + (uint32_t)i))
+                       : fp8_from(t);
         v[i] -= fp8_to(codes[i]) * scale;
     }
 }
 
-uint32_t OF_ISA(fp8_encode)(const float *x, const float *residual_in, float *residual_out,
-                            size_t n, const struct encoding *e, uint8_t *wire)
+ALWAYS_INLINE uint32_t encode(const float *x, const float *residual_in, float *residual_out,
+                              size_t n, const struct encoding *e, bool stochastic, uint8_t *wire)
 {
     size_t block = e->param;
     uint8_t *codes = wire + 4 * block_count(n, block);
@@ -59,9 +78,16 @@ uint32_t OF_ISA(fp8_encode)(const float *x, const float *residual_in, float *res
         if (largest >= NONFINITE_BITS) return largest;
         lef32_put(wire + 4 * b, scale);
         if (n - at >= 2 * block) block_prefetch(x + at + block, residual_in + at + block, block);
-        quantise_fp8(residual_out + at, count, scale, codes + at);
+        quantise_fp8(residual_out + at, count, scale, rounding_of(e, stochastic, at), codes + at);
     }
     return 0;
+}
+
+uint32_t OF_ISA(fp8_encode)(const float *x, const float *residual_in, float *residual_out,
+                            size_t n, const struct encoding *e, uint8_t *wire)
+{
+    return e->stochastic ? encode(x, residual_in, residual_out, n, e, true, wire)
+                         : encode(x, residual_in, residual_out, n, e, false, wire);
 }
 
 ALWAYS_INLINE bool decode(const uint8_t *restrict wire, size_t n, size_t block, bool add,

@@ -5,7 +5,10 @@
  * The code q = 0 .. 3 stands for (2q - 3) * scale: -3, -1, 1, 3. On a Gaussian block
  * those four levels leave 0.12 of the energy at their best, which is with scale = 0.5 of
  * the root of the mean square; -1, 0, 1 leave 0.19. The mean magnitude would do as well
- * for a Gaussian, but goes lower where few elements are large. */
+ * for a Gaussian, but goes lower where few elements are large.
+ *
+ * Rounding by chance is right on average only between the outermost levels, so scale is then
+ * a third of the largest magnitude. */
 #include "block.h"
 
 #define TOP 3.0f
@@ -70,8 +73,25 @@ ALWAYS_INLINE void choose(float *restrict v, size_t n, float scale, int8_t *rest
     }
 }
 
-uint32_t OF_ISA(int2_encode)(const float *x, const float *residual_in, float *residual_out,
-                             size_t n, const struct encoding *e, uint8_t *wire)
+/* Levels are 2 * scale apart. */
+ALWAYS_INLINE void choose_by_chance(float *restrict v, size_t n, float scale, struct rounding r,
+                                    int8_t *restrict codes)
+{
+    float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
+
+    for (size_t i = 0; i < n; i++) {
+        float q = (v[i] * inverse + 3.0f) * 0.5f;
+
+        q = round_even(q + noise_of(random_u32(r.key, r.index + (uint32_t)i)));
+        q = q > 3.0f ? 3.0f : q;
+        q = q < 0.0f ? 0.0f : q;
+        codes[i] = (int8_t)(int)q;
+        v[i] -= (2.0f * q - 3.0f) * scale;
+    }
+}
+
+ALWAYS_INLINE uint32_t encode(const float *x, const float *residual_in, float *residual_out,
+                              size_t n, const struct encoding *e, bool stochastic, uint8_t *wire)
 {
     size_t block = e->param;
     uint8_t *packed = wire + 4 * block_count(n, block);
@@ -83,17 +103,27 @@ uint32_t OF_ISA(int2_encode)(const float *x, const float *residual_in, float *re
         float scale;
 
         if (largest >= NONFINITE_BITS) return largest;
-        scale = scale_of_squares(residual_out + at, end - at, bits_float(largest));
+        scale = stochastic ? scale_of(largest, TOP)
+                           : scale_of_squares(residual_out + at, end - at, bits_float(largest));
         lef32_put(wire + 4 * b, scale);
         if (n - at >= 2 * block) block_prefetch(x + end, residual_in + end, block);
         for (size_t i = at; i < end; i += CODES) {
             size_t count = end - i < CODES ? end - i : CODES;
 
-            choose(residual_out + i, count, scale, codes);
+            if (stochastic)
+                choose_by_chance(residual_out + i, count, scale, rounding_of(e, true, i), codes);
+            else choose(residual_out + i, count, scale, codes);
             pack(codes, count, packed + i / 4);
         }
     }
     return 0;
+}
+
+uint32_t OF_ISA(int2_encode)(const float *x, const float *residual_in, float *residual_out,
+                             size_t n, const struct encoding *e, uint8_t *wire)
+{
+    return e->stochastic ? encode(x, residual_in, residual_out, n, e, true, wire)
+                         : encode(x, residual_in, residual_out, n, e, false, wire);
 }
 
 bool OF_ISA(int2_decode)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)

@@ -34,8 +34,8 @@ ALWAYS_INLINE bool unpack(const uint8_t *restrict packed, size_t n, int8_t *rest
     return refused != 0 || (n % 2 != 0 && packed[n / 2] >> 4 != 0);
 }
 
-uint32_t OF_ISA(int4_encode)(const float *x, const float *residual_in, float *residual_out,
-                             size_t n, const struct encoding *e, uint8_t *wire)
+ALWAYS_INLINE uint32_t encode(const float *x, const float *residual_in, float *residual_out,
+                              size_t n, const struct encoding *e, bool stochastic, uint8_t *wire)
 {
     size_t block = e->param;
     uint8_t *packed = wire + 4 * block_count(n, block);
@@ -52,11 +52,18 @@ uint32_t OF_ISA(int4_encode)(const float *x, const float *residual_in, float *re
         for (size_t i = at; i < end; i += CODES) {
             size_t count = end - i < CODES ? end - i : CODES;
 
-            quantise(residual_out + i, count, scale, TOP, codes);
+            quantise(residual_out + i, count, scale, TOP, rounding_of(e, stochastic, i), codes);
             pack(codes, count, packed + i / 2);
         }
     }
     return 0;
+}
+
+uint32_t OF_ISA(int4_encode)(const float *x, const float *residual_in, float *residual_out,
+                             size_t n, const struct encoding *e, uint8_t *wire)
+{
+    return e->stochastic ? encode(x, residual_in, residual_out, n, e, true, wire)
+                         : encode(x, residual_in, residual_out, n, e, false, wire);
 }
 
 bool OF_ISA(int4_decode)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)

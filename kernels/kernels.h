@@ -19,12 +19,16 @@
 enum { TOPK_U16, TOPK_U32, TOPK_BITMAP };
 
 /* How to encode: everything beside the values that the bytes depend on. Encoder and
- * decoder must be given the same. */
+ * decoder must be given the same of the first four. */
 struct encoding {
     uint32_t param;   /* the codec's number of the payload header: a block, or k */
     uint32_t variant; /* the codec's variant of the payload header */
     uint64_t key;     /* of the counter-based generator (base/random.h) */
     uint64_t first;   /* the count at element 0 */
+
+    /* the encoder's alone */
+    bool stochastic;  /* round by chance, right on average */
+    uint64_t noise;   /* the key of that chance */
 };
 
 /* Encode v = x + residual_in (both n floats) to `wire`; residual_out = v - decoded(v).

@@ -32,7 +32,8 @@ static void print_help(void)
            "  --codec LIST   codecs, as int8,topk:0.01 (default all)\n"
            "  --size BYTES   gradient, as fp32 (default 100M)\n"
            "  --repeat N     measurements, of which the median counts (default 7)\n"
-           "  --format F     text, csv or json (default text)\n\n"
+           "  --format F     text, csv or json (default text)\n"
+           "  --set KEY=VALUE  a comm.* value of the codecs, as comm.rounding=stochastic\n\n"
            "encode reads the gradient, reads and writes the residual of a lossy codec, and writes\n"
            "the encoded bytes; decode reads those and adds to a sum. percent: of memcpy's rate;\n"
            "ns: nanoseconds an element.\n", SLICE);
@@ -84,7 +85,7 @@ static strait_status pass(struct arena *a, const struct bench_codec_choice *choi
                           const struct codec_settings *settings, bool decode, size_t *wire_bytes)
 {
     const struct kernels *kernels = device_host_open()->kernels;
-    struct codec_draw draw = { .key = bench_key(0) };
+    struct codec_draw draw = { .key = bench_key(0), .noise = bench_key(1) };
     strait_status st = STRAIT_OK;
 
     *wire_bytes = 0;
@@ -156,21 +157,28 @@ static strait_status measure(struct arena *a, const struct bench_codec_choice *c
     return STRAIT_OK;
 }
 
-static strait_status run(const struct bench_codec_choice *choices, int count, size_t elements,
-                         int repeats, struct bench_table *table)
+/* The defaults, what stands behind the codec's colon, then --set. */
+static strait_status settings_of(const struct bench_codec_choice *choice,
+                                 const struct bench_sets *sets, struct codec_settings *out)
 {
-    struct codec_settings settings[BENCH_CODECS_MAX];
+    struct strait_config config;
+    strait_status st = STRAIT_OK;
+
+    config_defaults(&config);
+    if (choice->set[0] != '\0') st = config_assign(&config, choice->set);
+    for (int i = 0; i < sets->count && st == STRAIT_OK; i++)
+        st = config_assign(&config, sets->values[i]);
+    *out = codec_settings_of(&config);
+    return st;
+}
+
+static strait_status run(const struct bench_codec_choice *choices, int count,
+                         const struct codec_settings *settings, size_t elements, int repeats,
+                         struct bench_table *table)
+{
     struct arena arena;
     strait_status st;
 
-    for (int i = 0; i < count; i++) {
-        struct strait_config config;
-
-        config_defaults(&config);
-        if (choices[i].set[0] != '\0' && (st = config_assign(&config, choices[i].set))) return st;
-        settings[i] = (struct codec_settings){ .block = (uint32_t)config.comm.block,
-                                               .topk_ratio = config.comm.topk_ratio };
-    }
     st = arena_open(&arena, elements, choices, count, settings);
     for (int i = 0; i < count && st == STRAIT_OK; i++) {
         struct rate e, d;
@@ -196,6 +204,8 @@ int bench_codec(int argc, char **argv)
         { "--format", &format, NULL }, { 0 },
     };
     struct bench_codec_choice choices[BENCH_CODECS_MAX];
+    struct codec_settings settings[BENCH_CODECS_MAX];
+    struct bench_sets sets = { 0 };
     struct bench_sizes sizes;
     struct bench_table *table;
     long repeats;
@@ -206,8 +216,11 @@ int bench_codec(int argc, char **argv)
         if (speaks()) print_help();
         return 0;
     }
-    if (!bench_parse(command, argc, argv, options, NULL)) return EXIT_USAGE;
+    if (!bench_parse(command, argc, argv, options, &sets)) return EXIT_USAGE;
     if ((count = bench_codecs(command, codec, choices)) == 0) return EXIT_USAGE;
+    for (int i = 0; i < count; i++)
+        if (settings_of(&choices[i], &sets, &settings[i]))
+            return usage_error(command, "%s", strait_error_message());
     if (!bench_sizes(command, size, &sizes)) return EXIT_USAGE;
     if (sizes.first != sizes.last) return usage_error(command, "--size takes one size");
     if (!bench_integer(command, "--repeat", repeat, 1, 1000, &repeats)) return EXIT_USAGE;
@@ -216,7 +229,7 @@ int bench_codec(int argc, char **argv)
     if (!speaks()) return 0; /* one core's measurement: the other ranks would only disturb it */
     table = bench_table_open(format, "codec", columns, sizeof columns / sizeof columns[0]);
     if (table == NULL) return report_error(error_memory("a table"));
-    st = run(choices, count, sizes.first / sizeof(float), (int)repeats, table);
+    st = run(choices, count, settings, sizes.first / sizeof(float), (int)repeats, table);
     if (!bench_table_close(table)) return 1;
     return st != STRAIT_OK ? report_error(st) : 0;
 }

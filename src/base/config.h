@@ -46,11 +46,11 @@ struct strait_config {
         double lr, momentum, beta1, beta2, epsilon, weight_decay;
     } train;
     struct {
-        const char *codec, *schedule, *transport, *nonfinite;
+        const char *codec, *schedule, *transport, *nonfinite, *rounding;
         char nodes[CONFIG_TEXT_BYTES];
         double bucket_mb;
         int64_t dense_below, block, check_every, warmup_steps, window, threads;
-        int64_t ratio_warmup_steps;
+        int64_t ratio_warmup_steps, seed;
         double topk_ratio, ratio_warmup_from, slice_kb;
         double momentum_correction, clip_norm;
         bool error_feedback;

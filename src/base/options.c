@@ -20,6 +20,7 @@ static const char *const schedules[] = { "sra", "ring", "hierarchical", "allgath
                                         "dense", NULL };
 static const char *const transports[] = { "ucx", "mpi", NULL };
 static const char *const nonfinites[] = { "skip", "stop", NULL };
+static const char *const roundings[] = { "nearest", "stochastic", NULL };
 static const char *const progresses[] = { "auto", "line", "plain", "off", NULL };
 
 #define STRING(k, d, f, h) { .key = k, .type = OPTION_STRING, .unit = "", .fallback = d, \
@@ -109,6 +110,11 @@ const struct option config_options[] = {
         "factor each, from comm.ratio_warmup_from to comm.topk_ratio"),
     REAL("comm.ratio_warmup_from", "", "0.25", 1e-6, 1.0, comm.ratio_warmup_from,
          "topk: the share in the first of those steps, where it is larger"),
+    CHOICE("comm.rounding", "nearest", roundings, comm.rounding,
+           "fp8, int8, int4, int2: to the nearest code, or to one of the two around the value by "
+           "chance, so that the mean is right (int2: with a larger scale)"),
+    INT("comm.seed", "", "1", 0, LARGE, comm.seed,
+        "of what is drawn by chance, with the step, the bucket and the element"),
     BOOL("comm.error_feedback", "true", comm.error_feedback,
          "add what a lossy codec failed to send to the next step's gradient"),
     REAL("comm.momentum_correction", "", "0", 0.0, 0.9999, comm.momentum_correction,

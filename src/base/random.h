@@ -28,4 +28,16 @@ static inline double random_unit(uint64_t seed, uint64_t stream, uint64_t index)
     return (double)(random_u64(seed, stream, index) >> 11) * 0x1p-53;
 }
 
+/* 32 bits, from 32-bit products alone: what loops over many elements vectorise. The mixer
+ * lowbias32 (C. Wellons, "Prospecting for hash functions", 2018) with half the key before
+ * and half within. */
+static inline uint32_t random_u32(uint64_t key, uint32_t index)
+{
+    uint32_t h = index ^ (uint32_t)key;
+
+    h = (h ^ h >> 16) * 0x7feb352du;
+    h = ((h ^ h >> 15) + (uint32_t)(key >> 32)) * 0x846ca68bu;
+    return h ^ h >> 16;
+}
+
 #endif

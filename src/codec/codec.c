@@ -16,10 +16,20 @@ const struct codec *codec_find(const char *name)
     return NULL;
 }
 
+struct codec_settings codec_settings_of(const struct strait_config *config)
+{
+    return (struct codec_settings){
+        .block = (uint32_t)config->comm.block,
+        .topk_ratio = config->comm.topk_ratio,
+        .stochastic = strcmp(config->comm.rounding, "stochastic") == 0,
+    };
+}
+
 struct codec_shape codec_shape(const struct codec *codec, const struct codec_settings *settings,
                                size_t elements)
 {
-    struct codec_shape shape = { .codec = codec, .elements = elements };
+    struct codec_shape shape = { .codec = codec, .elements = elements,
+                                 .stochastic = settings->stochastic };
 
     codec->lay_out(settings, &shape);
     return shape;
@@ -28,7 +38,8 @@ struct codec_shape codec_shape(const struct codec *codec, const struct codec_set
 static struct encoding encoding_of(const struct codec_shape *shape, struct codec_draw draw)
 {
     return (struct encoding){ .param = shape->param, .variant = shape->variant, .key = draw.key,
-                              .first = draw.first };
+                              .first = draw.first, .stochastic = shape->stochastic,
+                              .noise = draw.noise };
 }
 
 static const struct codec_kernels *row(const struct codec *codec, const struct kernels *kernels)

@@ -7,6 +7,7 @@
 #ifndef STRAIT_CODEC_CODEC_H
 #define STRAIT_CODEC_CODEC_H
 
+#include "base/config.h"
 #include "base/error.h"
 #include "kernels.h"
 
@@ -14,7 +15,11 @@
 struct codec_settings {
     uint32_t block;    /* elements that share a scale; a multiple of 8 */
     double topk_ratio; /* topk: share of the elements that is sent */
+    bool stochastic;   /* fp8, int8, int4, int2: round by chance, right on average */
 };
+
+/* From the values of comm.*. */
+struct codec_settings codec_settings_of(const struct strait_config *config);
 
 struct codec;
 
@@ -25,6 +30,7 @@ struct codec_shape {
     uint32_t param;   /* into the payload header */
     uint8_t variant;  /* into the payload header */
     size_t wire_bytes;
+    bool stochastic;  /* the sender's choice: receivers need not know */
 };
 
 struct codec {
@@ -51,10 +57,11 @@ const struct codec *codec_find(const char *name);
 struct codec_shape codec_shape(const struct codec *codec, const struct codec_settings *settings,
                                size_t elements);
 
-/* Where a run of elements stands in the sequence of the counter-based generator, for the
- * codecs that draw numbers. */
+/* Where a run of elements stands in the sequences of the counter-based generator. */
 struct codec_draw {
-    uint64_t key, first;
+    uint64_t key;   /* of what sender and receiver draw alike */
+    uint64_t noise; /* of what the sender alone draws */
+    uint64_t first; /* the count at element 0 */
 };
 
 /* Encode x + residual_in to wire (shape->wire_bytes) and leave in residual_out what the

@@ -80,6 +80,7 @@ strait_status engine_open(strait_context **out, const strait_config *config, MPI
     ctx->env = (struct exchange_env){
         .cluster = ctx->cluster, .transport = ctx->transport, .device = device_host_open(),
         .settings = settings_at(config, 0),
+        .seed = (uint64_t)config->comm.seed,
         .slice = (size_t)(config->comm.slice_kb * 1024 / sizeof(float)),
         .error_feedback = config->comm.error_feedback,
         .may_skip = strcmp(config->comm.nonfinite, "skip") == 0,

@@ -33,8 +33,8 @@ static double ratio_at(const struct strait_config *config, double ratio, uint32_
 
 struct codec_settings settings_at(const struct strait_config *config, uint32_t step)
 {
-    return (struct codec_settings){
-        .block = (uint32_t)config->comm.block,
-        .topk_ratio = ratio_at(config, config->comm.topk_ratio, step),
-    };
+    struct codec_settings settings = codec_settings_of(config);
+
+    settings.topk_ratio = ratio_at(config, settings.topk_ratio, step);
+    return settings;
 }

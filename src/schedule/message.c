@@ -46,13 +46,18 @@ static struct payload_header header_of(const struct exchange *x, const struct sl
     };
 }
 
-/* Numbers that a codec draws are the same on all ranks and differ by step and bucket. */
+struct codec_draw message_draw(uint64_t seed, uint32_t step, int bucket, int rank, size_t first)
+{
+    uint64_t key = random_mix(random_u64(seed, step, (uint64_t)bucket));
+
+    return (struct codec_draw){ .key = key, .noise = random_mix(key ^ ((uint64_t)rank + 1)),
+                                .first = first };
+}
+
 static struct codec_draw draw_of(const struct exchange *x, const struct slice *slice)
 {
-    return (struct codec_draw){
-        .key = random_u64(x->bucket->step, (uint64_t)x->bucket->index, 0),
-        .first = x->begin + slice->begin,
-    };
+    return message_draw(x->env->seed, x->bucket->step, x->bucket->index, x->env->cluster->rank,
+                        x->begin + slice->begin);
 }
 
 static float *residual_at(struct exchange *x, const struct slice *slice, enum residual_kind kind,

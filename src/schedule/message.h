@@ -21,6 +21,10 @@ struct slice slice_of(const struct exchange *x, int slices, int c);
 /* This slice travels as fp32 whatever the bucket's codec. */
 void slice_in_fp32(const struct exchange *x, struct slice *slice);
 
+/* The counts and keys that `rank` encodes elements from `first` of the bucket with: `key` is
+ * the same on all ranks, `noise` is not. No rank encodes an element twice in a step. */
+struct codec_draw message_draw(uint64_t seed, uint32_t step, int bucket, int rank, size_t first);
+
 /* Bytes that hold any slice of n elements with its header. */
 size_t message_capacity(const struct exchange *x, size_t n);
 size_t message_fp32_capacity(const struct exchange *x, size_t n);

@@ -24,6 +24,7 @@ struct exchange_env {
     struct transport *transport;
     const struct device *device;
     struct codec_settings settings; /* of this step; those of the first take the most bytes */
+    uint64_t seed;       /* of what codecs draw */
     size_t slice;        /* elements of one rank's share of a tile */
     bool error_feedback;
     bool may_skip;       /* a step may be taken back: residuals need their old values */

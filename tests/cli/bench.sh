@@ -128,6 +128,14 @@ ok "codec: a row for every codec"
 "$STRAIT" bench codec --size 300K --codec int8:64 --repeat 2 --format json >out 2>err &&
     python3 -m json.tool out >/dev/null
 ok "codec: JSON"
+"$STRAIT" bench codec --size 300K --codec int8 --repeat 1 --set comm.block=8 --format csv >out 2>&1 &&
+    [ "$(sed -n 's/^int8,\([0-9]*\),.*/\1/p' out)" -eq 115200 ] # 76800 codes, 9600 scales
+ok "codec: --set comm.block"
+check "codec: --set of what is not there" 2 "comm.rounding" \
+    "$STRAIT" bench codec --set comm.rounding=up
+ranks 2 "$STRAIT" bench allreduce --codec fp8,int8,int4 --sizes 64K --repeat 1 --no-mpi \
+    --set comm.rounding=stochastic >out 2>&1
+ok "allreduce: rounding by chance"
 
 ranks 3 "$STRAIT" bench p2p --sizes 4:64K:16 --repeat 2 --format csv >out 2>&1 &&
     [ "$(head -n 1 out)" = size,lat_us_1,gbs_1,lat_us_2,gbs_2 ] &&

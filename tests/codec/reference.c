@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+
 double reference_round(double v, int digits, int lowest, double largest)
 {
     double rounded;
@@ -20,25 +22,74 @@ double reference_round(double v, int digits, int lowest, double largest)
     return copysign(rounded, v);
 }
 
-/* Nearest to v / scale of what `round` allows; scale is largest / top. */
-static void rounded_block(const float *v, size_t n, double top, double (*round)(double),
-                          float *out)
+/* How element i of a block is rounded. */
+struct rule {
+    bool stochastic;
+    uint64_t key, first;
+};
+
+static uint32_t drawn(const struct rule *rule, size_t i)
 {
-    float scale, inverse;
+    return random_u32(rule->key, (uint32_t)(rule->first + i));
+}
+
+/* One of 2^24 numbers around 0, 2^-24 apart. */
+static double noise(const struct rule *rule, size_t i)
+{
+    uint32_t u = (drawn(rule, i) + 0x80000000u) >> 8;
+
+    return rule->stochastic ? (2.0 * u + 1) * 0x1p-25 - 0.5 : 0;
+}
+
+static double whole(double v, const struct rule *rule, size_t i)
+{
+    return nearbyint((double)(float)(v + noise(rule, i)));
+}
+
+/* e4m3 by chance: 20 bits of chance decide about 20 dropped bits. */
+static double e4m3(double v, const struct rule *rule, size_t i)
+{
+    double unit, m = fabs(v);
+    int exponent;
+
+    if (!rule->stochastic) return reference_round(v, 4, -9, 448);
+    if (m < 0x1p-6) return copysign(whole(m * 512, rule, i) / 512, v);
+    frexp(m, &exponent);
+    unit = ldexp(1, exponent - 4);
+    return copysign(floor(m / unit + (drawn(rule, i) >> 12) * 0x1p-20) * unit, v);
+}
+
+static float scale_of(const float *v, size_t n, double top)
+{
     double largest = 0;
+    float scale;
 
     for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)v[i]));
     scale = (float)(largest / top);
     if (scale < FLT_MIN) scale = 0;
     while (top * (double)scale > FLT_MAX) scale = nextafterf(scale, 0);
-    inverse = scale > 0 ? 1.0f / scale : 0;
-    for (size_t i = 0; i < n; i++)
-        out[i] = (float)fmin(top, fmax(-top, round((double)(v[i] * inverse)))) * scale;
+    return scale;
 }
 
-static double e4m3(double v)
+/* v / scale as `round` has it; scale is largest / top. */
+static void rounded_block(const float *v, size_t n, double top, const struct rule *rule,
+                          double (*round)(double, const struct rule *, size_t), float *out)
 {
-    return reference_round(v, 4, -9, 448);
+    float scale = scale_of(v, n, top), inverse = scale > 0 ? 1.0f / scale : 0;
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)fmin(top, fmax(-top, round((double)(v[i] * inverse), rule, i))) * scale;
+}
+
+static void int2_by_chance(const float *v, size_t n, const struct rule *rule, float *out)
+{
+    float scale = scale_of(v, n, 3), inverse = scale > 0 ? 1.0f / scale : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double q = whole((double)((v[i] * inverse + 3) * 0.5f), rule, i);
+
+        out[i] = (float)(2 * fmin(3, fmax(0, q)) - 3) * scale;
+    }
 }
 
 /* The mean of the magnitudes of the elements of one sign, times 2^-17, in the order of
@@ -114,19 +165,24 @@ static void topk(const float *v, size_t n, uint32_t k, float *out)
     free(items);
 }
 
-static void block(const char *codec, const float *v, size_t n, float *out)
+static void block(const char *codec, const float *v, size_t n, const struct rule *rule, float *out)
 {
-    if (strcmp(codec, "fp8") == 0) rounded_block(v, n, 448, e4m3, out);
-    if (strcmp(codec, "int8") == 0) rounded_block(v, n, 127, nearbyint, out);
-    if (strcmp(codec, "int4") == 0) rounded_block(v, n, 7, nearbyint, out);
-    if (strcmp(codec, "int2") == 0) int2_block(v, n, out);
+    if (strcmp(codec, "fp8") == 0) rounded_block(v, n, 448, rule, e4m3, out);
+    if (strcmp(codec, "int8") == 0) rounded_block(v, n, 127, rule, whole, out);
+    if (strcmp(codec, "int4") == 0) rounded_block(v, n, 7, rule, whole, out);
+    if (strcmp(codec, "int2") == 0 && rule->stochastic) int2_by_chance(v, n, rule, out);
+    if (strcmp(codec, "int2") == 0 && !rule->stochastic) int2_block(v, n, out);
     if (strcmp(codec, "onebit") == 0) onebit_block(v, n, out);
 }
 
-void reference_decoded(const char *codec, const float *v, size_t n, uint32_t param, float *out)
+void reference_decoded(const struct codec_shape *shape, struct codec_draw draw, const float *v,
+                       float *out)
 {
+    const char *codec = shape->codec->name;
+    size_t n = shape->elements, param = shape->param;
+
     if (strcmp(codec, "topk") == 0) {
-        topk(v, n, param, out);
+        topk(v, n, shape->param, out);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -135,7 +191,10 @@ void reference_decoded(const char *codec, const float *v, size_t n, uint32_t par
             out[i] = (float)reference_round(v[i], 8, -133, 0x1.fep127);
         if (strcmp(codec, "fp16") == 0)
             out[i] = (float)reference_round(v[i], 11, -24, 65504.0);
-        if (param > 0 && i % param == 0)
-            block(codec, v + i, n - i < param ? n - i : param, out + i);
+        if (param > 0 && i % param == 0) {
+            struct rule rule = { shape->stochastic, draw.noise, draw.first + i };
+
+            block(codec, v + i, n - i < param ? n - i : param, &rule, out + i);
+        }
     }
 }

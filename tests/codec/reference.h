@@ -4,12 +4,11 @@
 #ifndef STRAIT_TESTS_REFERENCE_H
 #define STRAIT_TESTS_REFERENCE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "codec/codec.h"
 
-/* What a decoder must give for the n values v under the named codec. `param` is the block
- * (of the codecs that have one) or k (topk). */
-void reference_decoded(const char *codec, const float *v, size_t n, uint32_t param, float *out);
+/* What a decoder must give for the values v of that shape, encoded with that draw. */
+void reference_decoded(const struct codec_shape *shape, struct codec_draw draw, const float *v,
+                       float *out);
 
 /* Round to the nearest value with `digits` binary digits of precision and exponents from
  * `lowest` (of the last digit of a subnormal) up to `largest`, ties to even. */

@@ -16,7 +16,38 @@
 static const size_t sizes[] = { 0, 1, 2, 3, 7, 8, 9, 31, 64, 255, 256, 257, 1000, 4099 };
 enum { SIZES = sizeof sizes / sizeof sizes[0], LARGEST = 4099, KINDS = 9 };
 
-static const struct codec_settings settings = { .block = 32, .topk_ratio = 0.03 };
+/* What is under test: every codec of the table with the usual settings, and those below. */
+struct variant {
+    const struct codec *codec;
+    const char *label;
+    struct codec_settings settings;
+};
+
+#define USUAL .block = 32, .topk_ratio = 0.03
+static const struct codec_settings usual = { USUAL };
+static const struct variant others[] = {
+    { &codec_fp8, "fp8 by chance", { USUAL, .stochastic = true } },
+    { &codec_int8, "int8 by chance", { USUAL, .stochastic = true } },
+    { &codec_int4, "int4 by chance", { USUAL, .stochastic = true } },
+    { &codec_int2, "int2 by chance", { USUAL, .stochastic = true } },
+};
+enum { OTHERS = sizeof others / sizeof others[0] };
+
+/* Variant i; false: there are no more. */
+static bool variant_at(int i, struct variant *v)
+{
+    int codecs = 0;
+
+    while (codec_table[codecs] != NULL) codecs++;
+    if (i >= codecs + OTHERS) return false;
+    *v = i < codecs ? (struct variant){ codec_table[i], codec_table[i]->name, usual }
+                    : others[i - codecs];
+    return true;
+}
+
+/* Somewhere in the sequences, and across the end of 32 bits. */
+static const struct codec_draw draw = { .key = 0x123456789abcdef0, .noise = 0xfedcba987654321,
+                                        .first = 0xffffff00 };
 
 /* Inputs that have broken codecs: ties, zeros of both signs, huge, tiny, halfway. */
 static float input(int kind, uint64_t i)
@@ -48,40 +79,45 @@ struct trial {
     struct codec_shape shape;
 };
 
-static struct trial *new_trial(const struct codec *codec, size_t n, int kind)
+static struct trial *trial_of(const struct variant *v, size_t n, int kind)
 {
     struct trial *t = calloc(1, sizeof *t);
 
     assert_non_null(t);
-    t->shape = codec_shape(codec, &settings, n);
+    t->shape = codec_shape(v->codec, &v->settings, n);
     assert_true(t->shape.wire_bytes <= 8 * LARGEST);
     for (size_t i = 0; i < n; i++) {
         t->x[i] = input(kind, i);
-        t->before[i] = codec->lossy && kind != 5 ? input((int)(i % 2), i + 99) * t->x[i] : 0;
+        t->before[i] = v->codec->lossy && kind != 5 ? input((int)(i % 2), i + 99) * t->x[i] : 0;
         t->sum[i] = t->x[i] + t->before[i];
     }
     return t;
 }
 
-static void for_all(void (*check)(const struct codec *codec, size_t n, int kind))
+static struct trial *new_trial(const struct codec *codec, size_t n, int kind)
+{
+    return trial_of(&(struct variant){ codec, codec->name, usual }, n, kind);
+}
+
+static void for_all(void (*check)(const struct variant *v, size_t n, int kind))
 {
     const struct kernels *const *t;
+    struct variant v;
 
     FOR_TABLES(t)
-        for (int c = 0; codec_table[c] != NULL; c++)
+        for (int i = 0; variant_at(i, &v); i++)
             for (int s = 0; s < SIZES; s++)
-                for (int kind = 0; kind < KINDS; kind++) check(codec_table[c], sizes[s], kind);
+                for (int kind = 0; kind < KINDS; kind++) check(&v, sizes[s], kind);
 }
 
 static strait_status encode(struct trial *t)
 {
-    return codec_encode(&t->shape, table, (struct codec_draw){ 0 }, t->x, t->before, t->after,
-                        t->wire);
+    return codec_encode(&t->shape, table, draw, t->x, t->before, t->after, t->wire);
 }
 
 static strait_status decode_bytes(struct trial *t, size_t bytes, enum codec_decode_mode mode)
 {
-    return codec_decode(&t->shape, table, (struct codec_draw){ 0 }, t->wire, bytes, mode, t->out);
+    return codec_decode(&t->shape, table, draw, t->wire, bytes, mode, t->out);
 }
 
 static strait_status decode(struct trial *t, enum codec_decode_mode mode)
@@ -89,17 +125,17 @@ static strait_status decode(struct trial *t, enum codec_decode_mode mode)
     return decode_bytes(t, t->shape.wire_bytes, mode);
 }
 
-static void check_reference(const struct codec *codec, size_t n, int kind)
+static void check_reference(const struct variant *v, size_t n, int kind)
 {
-    struct trial *t = new_trial(codec, n, kind);
+    struct trial *t = trial_of(v, n, kind);
 
     assert_ok(encode(t));
     assert_ok(decode(t, DECODE_WRITE));
-    reference_decoded(codec->name, t->sum, n, t->shape.param, t->expected);
+    reference_decoded(&t->shape, draw, t->sum, t->expected);
     for (size_t i = 0; i < n; i++)
         if (t->out[i] != t->expected[i])
             fail_msg("%s, n %zu, kind %d, element %zu: %a decodes to %a, reference %a",
-                     codec->name, n, kind, i, (double)t->sum[i], (double)t->out[i],
+                     v->label, n, kind, i, (double)t->sum[i], (double)t->out[i],
                      (double)t->expected[i]);
     free(t);
 }
@@ -111,29 +147,29 @@ static void decoded_values_equal_the_plain_reference(void **state)
 }
 
 /* A small value under a code that is not 0 leaves more digits than a float has. */
-static bool has_zero(const struct codec *codec)
+static bool is_exact(const struct variant *v)
 {
-    return codec != &codec_int2 && codec != &codec_onebit;
+    return v->codec != &codec_int2 && v->codec != &codec_onebit && !v->settings.stochastic;
 }
 
 /* The residual is what is missing, to the last bit, except where saturation, a huge
- * scale or a codec without a zero makes the difference itself inexact:
+ * scale, chance or a codec without a zero makes the difference itself inexact:
  * there within half a unit of its last place. */
-static void check_nothing_lost(const struct codec *codec, size_t n, int kind)
+static void check_nothing_lost(const struct variant *v, size_t n, int kind)
 {
-    struct trial *t = new_trial(codec, n, kind);
+    struct trial *t = trial_of(v, n, kind);
 
-    if (!codec->lossy) goto done;
+    if (!v->codec->lossy) goto done;
     assert_ok(encode(t));
     assert_ok(decode(t, DECODE_WRITE));
     for (size_t i = 0; i < n; i++) {
         double missing = (double)t->sum[i] - (double)t->out[i];
 
         if (t->after[i] != (float)missing)
-            fail_msg("%s, n %zu, kind %d, element %zu: residual %a, missing %a", codec->name, n,
+            fail_msg("%s, n %zu, kind %d, element %zu: residual %a, missing %a", v->label, n,
                      kind, i, (double)t->after[i], missing);
-        if (has_zero(codec) && kind != 5 && kind != 6 && (double)t->after[i] != missing)
-            fail_msg("%s, kind %d, element %zu: the residual is not exact", codec->name, kind, i);
+        if (is_exact(v) && kind != 5 && kind != 6 && (double)t->after[i] != missing)
+            fail_msg("%s, kind %d, element %zu: the residual is not exact", v->label, kind, i);
     }
 done:
     free(t);
@@ -145,9 +181,9 @@ static void decoded_plus_residual_is_gradient_plus_old_residual(void **state)
     for_all(check_nothing_lost);
 }
 
-static void check_add(const struct codec *codec, size_t n, int kind)
+static void check_add(const struct variant *v, size_t n, int kind)
 {
-    struct trial *t = new_trial(codec, n, kind);
+    struct trial *t = trial_of(v, n, kind);
 
     assert_ok(encode(t));
     assert_ok(decode(t, DECODE_WRITE));
@@ -158,7 +194,7 @@ static void check_add(const struct codec *codec, size_t n, int kind)
     }
     assert_ok(decode(t, DECODE_ADD));
     for (size_t i = 0; i < n; i++)
-        if (t->out[i] != t->expected[i]) fail_msg("%s, element %zu", codec->name, i);
+        if (t->out[i] != t->expected[i]) fail_msg("%s, element %zu", v->label, i);
     free(t);
 }
 
@@ -168,9 +204,9 @@ static void adding_is_decoding_and_then_adding(void **state)
     for_all(check_add);
 }
 
-static void check_sizes(const struct codec *codec, size_t n, int kind)
+static void check_sizes(const struct variant *v, size_t n, int kind)
 {
-    struct trial *t = new_trial(codec, n, kind);
+    struct trial *t = trial_of(v, n, kind);
     size_t bytes = t->shape.wire_bytes;
 
     memset(t->wire, 0xa5, sizeof t->wire);
@@ -184,9 +220,9 @@ static void check_sizes(const struct codec *codec, size_t n, int kind)
 }
 
 /* Every instruction set gives the bits of the plainest, in place or not. */
-static void check_same_bits(const struct codec *codec, size_t n, int kind)
+static void check_same_bits(const struct variant *v, size_t n, int kind)
 {
-    struct trial *t = new_trial(codec, n, kind), *plain = new_trial(codec, n, kind);
+    struct trial *t = trial_of(v, n, kind), *plain = trial_of(v, n, kind);
     const struct kernels *tested = table;
 
     table = &kernels_baseline;
@@ -198,10 +234,9 @@ static void check_same_bits(const struct codec *codec, size_t n, int kind)
     assert_memory_equal(t->wire, plain->wire, sizeof t->wire);
     assert_memory_equal(t->after, plain->after, sizeof t->after);
     assert_memory_equal(t->out, plain->out, sizeof t->out);
-    assert_ok(codec_encode(&t->shape, table, (struct codec_draw){ 0 }, t->x, t->before, t->before,
-                           t->wire));
+    assert_ok(codec_encode(&t->shape, table, draw, t->x, t->before, t->before, t->wire));
     assert_memory_equal(t->wire, plain->wire, sizeof t->wire);
-    if (codec->lossy) assert_memory_equal(t->before, plain->after, n * sizeof(float));
+    if (v->codec->lossy) assert_memory_equal(t->before, plain->after, n * sizeof(float));
     free(plain);
     free(t);
 }
@@ -234,12 +269,13 @@ static void non_finite_values_are_refused(void **state)
     static const float bad[] = { NAN, -NAN, INFINITY, -INFINITY };
 
     const struct kernels *const *k;
+    struct variant v;
 
     (void)state;
     FOR_TABLES(k)
-        for (int c = 0; codec_table[c] != NULL; c++)
+        for (int i = 0; variant_at(i, &v); i++)
             for (int at = 0; at < 4 * 64; at += 21) {
-                struct trial *t = new_trial(codec_table[c], 64, 0);
+                struct trial *t = trial_of(&v, 64, 0);
 
                 t->x[at / 4] = bad[at % 4];
                 assert_int_equal(encode(t), STRAIT_ERR_NONFINITE);
@@ -354,9 +390,9 @@ static void bad_blocks_are_refused(void **state)
 
 /* Noise, or what an encoder wrote with some bytes changed, in buffers of the exact size:
  * sanitizers see every step beyond. Decoding ends with a status. */
-static void decode_noise(const struct codec *codec, uint64_t round)
+static void decode_noise(const struct variant *v, uint64_t round)
 {
-    struct trial *t = new_trial(codec, 1 + round * 13 % 1000, (int)(round % KINDS));
+    struct trial *t = trial_of(v, 1 + round * 13 % 1000, (int)(round % KINDS));
     size_t bytes = t->shape.wire_bytes;
     uint8_t *wire = malloc(bytes + 1);
     float *out = calloc(t->shape.elements, sizeof *out);
@@ -368,12 +404,12 @@ static void decode_noise(const struct codec *codec, uint64_t round)
             wire[i] = (uint8_t)random_u64(round, 5, i);
     wire = realloc(wire, bytes > 0 ? bytes : 1);
     for (int mode = DECODE_WRITE; mode <= DECODE_ADD; mode++) {
-        strait_status st = codec_decode(&t->shape, table, (struct codec_draw){ round, 7 }, wire,
-                                        bytes, (enum codec_decode_mode)mode, out);
+        strait_status st = codec_decode(&t->shape, table, draw, wire, bytes,
+                                        (enum codec_decode_mode)mode, out);
 
         assert_true(st == STRAIT_OK || st == STRAIT_ERR_FORMAT);
         for (size_t i = 0; st == STRAIT_OK && mode == DECODE_WRITE && i < t->shape.elements; i++)
-            if (!isfinite(out[i])) fail_msg("%s decodes to %g", codec->name, (double)out[i]);
+            if (!isfinite(out[i])) fail_msg("%s decodes to %g", v->label, (double)out[i]);
     }
     free(out);
     free(wire);
@@ -383,36 +419,120 @@ static void decode_noise(const struct codec *codec, uint64_t round)
 static void random_bytes_do_no_harm(void **state)
 {
     const struct kernels *const *k;
+    struct variant v;
 
     (void)state;
     FOR_TABLES(k)
-        for (int c = 0; codec_table[c] != NULL; c++)
-            for (uint64_t round = 0; round < 2000; round++) decode_noise(codec_table[c], round);
+        for (int i = 0; variant_at(i, &v); i++)
+            for (uint64_t round = 0; round < 2000; round++) decode_noise(&v, round);
 }
 
 /* Over many steps, what was conveyed catches up with what was meant. */
 static void error_feedback_conveys_everything_in_the_end(void **state)
 {
     enum { N = 512, STEPS = 400 };
+    struct variant v;
 
     (void)state;
-    for (int c = 0; codec_table[c] != NULL; c++) {
-        struct trial *t = new_trial(codec_table[c], N, 0);
+    for (int i = 0; variant_at(i, &v); i++) {
+        struct trial *t = trial_of(&v, N, 0);
         double conveyed[N] = { 0 };
 
         memset(t->before, 0, sizeof t->before);
-        for (int step = 0; step < STEPS; step++) {
-            assert_ok(encode(t));
-            assert_ok(decode(t, DECODE_WRITE));
-            for (int i = 0; i < N; i++) conveyed[i] += (double)t->out[i];
-            if (codec_table[c]->lossy) memcpy(t->before, t->after, sizeof t->before);
-        }
-        for (int i = 0; i < N; i++) {
-            double off = fabs(conveyed[i] / STEPS - (double)t->x[i]);
+        for (uint64_t step = 0; step < STEPS; step++) {
+            struct codec_draw each = { .key = step, .noise = step };
 
-            if (off > 0.1) fail_msg("%s, element %d is off by %g", codec_table[c]->name, i, off);
+            assert_ok(codec_encode(&t->shape, table, each, t->x, t->before, t->after, t->wire));
+            assert_ok(codec_decode(&t->shape, table, each, t->wire, t->shape.wire_bytes,
+                                   DECODE_WRITE, t->out));
+            for (int e = 0; e < N; e++) conveyed[e] += (double)t->out[e];
+            if (v.codec->lossy) memcpy(t->before, t->after, sizeof t->before);
+        }
+        for (int e = 0; e < N; e++) {
+            double off = fabs(conveyed[e] / STEPS - (double)t->x[e]);
+
+            if (off > 0.1) fail_msg("%s, element %d is off by %g", v.label, e, off);
         }
         free(t);
+    }
+}
+
+/* How far the mean of many roundings is off: at worst of one element, and of all. */
+static void mean_errors(const struct codec *codec, bool stochastic, int rounds, double *each,
+                        double *all)
+{
+    enum { N = 256 };
+    struct codec_settings settings = { .block = 32, .stochastic = stochastic };
+    struct trial *t = new_trial(codec, N, 0);
+    double sum[N] = { 0 };
+
+    t->shape = codec_shape(codec, &settings, N);
+    memset(t->before, 0, sizeof t->before);
+    for (int i = 0; i < N; i++) t->x[i] = i % 32 == 0 ? 1.0f : 0.3f + 1e-4f * (float)i;
+    for (int round = 0; round < rounds; round++) {
+        struct codec_draw other = { .noise = random_mix((uint64_t)round), .first = N };
+
+        assert_ok(codec_encode(&t->shape, table, other, t->x, t->before, t->after, t->wire));
+        assert_ok(decode(t, DECODE_WRITE));
+        for (int i = 0; i < N; i++) sum[i] += (double)t->out[i] - (double)t->x[i];
+    }
+    *each = *all = 0;
+    for (int i = 0; i < N; i++) {
+        *each = fmax(*each, fabs(sum[i]) / rounds);
+        *all += sum[i] / rounds / N;
+    }
+    free(t);
+}
+
+/* Codes are `apart` of each other at most: the mean of r roundings is within 5 standard
+ * deviations, apart / 2 / sqrt(r) each, of 0, and that of all elements in 1/16 of it. */
+static void rounding_by_chance_is_right_on_average(void **state)
+{
+    static const struct { const struct codec *codec; double apart; } row[] = {
+        { &codec_int8, 1 / 127.0 }, { &codec_int4, 1 / 7.0 }, { &codec_int2, 2 / 3.0 },
+        { &codec_fp8, 1 / 28.0 }, /* between 1/4 and 1/2 of the largest: 1/8 of 128/448 */
+    };
+    const struct kernels *const *k;
+
+    (void)state;
+    FOR_TABLES(k)
+        for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+            for (int rounds = 100; rounds <= 10000; rounds *= 10) {
+                double each, all, nearest, nearest_all;
+                double bound = 5 * row[i].apart / 2 / sqrt(rounds);
+
+                mean_errors(row[i].codec, true, rounds, &each, &all);
+                mean_errors(row[i].codec, false, 1, &nearest, &nearest_all);
+                if (each > bound || fabs(all) > bound / 16)
+                    fail_msg("%s: after %d roundings off by %g, on average by %g",
+                             row[i].codec->name, rounds, each, all);
+                if (rounds == 10000 && nearest < bound)
+                    fail_msg("%s: to nearest is as good: %g", row[i].codec->name, nearest);
+            }
+}
+
+/* Elements draw by their place in the bucket, wherever the slices are cut. */
+static void chance_does_not_depend_on_how_a_bucket_is_cut(void **state)
+{
+    (void)state;
+    for (int i = 0; i < OTHERS; i++) {
+        struct trial *all = trial_of(&others[i], 256, 0), *part = trial_of(&others[i], 96, 0);
+        struct codec_draw at = draw;
+
+        if (!others[i].settings.stochastic) goto next;
+        assert_ok(encode(all));
+        at.first += 160;
+        memcpy(part->x, all->x + 160, 96 * sizeof(float));
+        memcpy(part->before, all->before + 160, 96 * sizeof(float));
+        assert_ok(codec_encode(&part->shape, table, at, part->x, part->before, part->after,
+                               part->wire));
+        assert_memory_equal(part->after, all->after + 160, 96 * sizeof(float));
+        assert_ok(codec_encode(&part->shape, table, draw, part->x, part->before, part->after,
+                               part->wire));
+        assert_memory_not_equal(part->after, all->after + 160, 96 * sizeof(float));
+next:
+        free(part);
+        free(all);
     }
 }
 
@@ -438,10 +558,9 @@ static void check_large_topk(double ratio, int kind)
 
     assert_non_null(x);
     for (size_t i = 0; i < N; i++) x[i] = input(kind, i);
-    assert_ok(codec_encode(&shape, table, (struct codec_draw){ 0 }, x, zero, rest, wire));
-    assert_ok(codec_decode(&shape, table, (struct codec_draw){ 0 }, wire, shape.wire_bytes,
-                           DECODE_WRITE, out));
-    reference_decoded("topk", x, N, shape.param, expected);
+    assert_ok(codec_encode(&shape, table, draw, x, zero, rest, wire));
+    assert_ok(codec_decode(&shape, table, draw, wire, shape.wire_bytes, DECODE_WRITE, out));
+    reference_decoded(&shape, draw, x, expected);
     assert_memory_equal(out, expected, N * sizeof *out);
     for (size_t i = 0; i < N; i++) assert_true(rest[i] + out[i] == x[i]);
     free(wire);
@@ -486,6 +605,8 @@ int main(void)
         cmocka_unit_test(bad_blocks_are_refused),
         cmocka_unit_test(random_bytes_do_no_harm),
         cmocka_unit_test(error_feedback_conveys_everything_in_the_end),
+        cmocka_unit_test(rounding_by_chance_is_right_on_average),
+        cmocka_unit_test(chance_does_not_depend_on_how_a_bucket_is_cut),
         cmocka_unit_test(topk_breaks_ties_by_lower_index),
         cmocka_unit_test(topk_of_many_elements_equals_the_reference),
         cmocka_unit_test(names_and_numbers_are_unique),

@@ -7,18 +7,25 @@
 static const float values[8] = { 0.0f, 1.0f, -1.0f, 0.5f, -3.25f, 1e-3f, 100.0f, -65536.0f };
 static const struct codec_settings settings = { .block = 8, .topk_ratio = 0.3 };
 
-static void expect(const struct codec *codec, const uint8_t *golden, size_t bytes)
+static const struct codec_draw draw = { .key = 0x0123456789abcdef, .noise = 0x0123456789abcdef,
+                                        .first = 0xfffffffc };
+
+static void expect_of(const struct codec *codec, const struct codec_settings *with,
+                      const float *x, const uint8_t *golden, size_t bytes)
 {
-    struct codec_shape shape = codec_shape(codec, &settings, 8);
+    struct codec_shape shape = codec_shape(codec, with, 8);
     float zero[8] = { 0 }, residual[8], back[8];
     uint8_t wire[64];
 
     assert_int_equal(shape.wire_bytes, bytes);
-    assert_ok(codec_encode(&shape, kernels_host(), (struct codec_draw){ 0 }, values, zero,
-                           residual, wire));
+    assert_ok(codec_encode(&shape, kernels_host(), draw, x, zero, residual, wire));
     assert_memory_equal(wire, golden, bytes);
-    assert_ok(codec_decode(&shape, kernels_host(), (struct codec_draw){ 0 }, golden, bytes,
-                           DECODE_WRITE, back));
+    assert_ok(codec_decode(&shape, kernels_host(), draw, golden, bytes, DECODE_WRITE, back));
+}
+
+static void expect(const struct codec *codec, const uint8_t *golden, size_t bytes)
+{
+    expect_of(codec, &settings, values, golden, bytes);
 }
 
 static void fp32_bytes(void **state)
@@ -81,8 +88,7 @@ static void topk_index_bytes(void **state) /* 16-bit, then 32-bit indices */
         uint8_t wire[8];
 
         assert_int_equal(shape.wire_bytes, 6 + 2 * i);
-        assert_ok(codec_encode(&shape, kernels_host(), (struct codec_draw){ 0 }, x, zero,
-                               residual, wire));
+        assert_ok(codec_encode(&shape, kernels_host(), draw, x, zero, residual, wire));
         assert_memory_equal(wire, golden[i], shape.wire_bytes);
     }
 }
@@ -118,6 +124,24 @@ static void onebit_bytes(void **state) /* P 101.501 / 5, N 65540.25 / 3 */
 
     (void)state;
     expect(&codec_onebit, golden, sizeof golden);
+}
+
+/* 7 is the largest: scales 7 / 448, 7 / 127, 7 / 7 and 7 / 3. */
+static void bytes_by_chance(void **state)
+{
+    static const float x[8] = { 0.0f, 1.3f, -1.3f, 0.5f, -3.25f, 0.7f, 2.6f, -7.0f };
+    static const struct codec_settings chance = { .block = 8, .stochastic = true };
+    static const uint8_t fp8[12] = { 0, 0, 0x80, 0x3c,
+                                     0, 0x6b, 0xea, 0x60, 0xf5, 0x63, 0x73, 0xfe };
+    static const uint8_t int8[12] = { 0x87, 0xc3, 0x61, 0x3d, 0, 23, 0xe9, 9, 0xc5, 13, 47, 0x81 };
+    static const uint8_t int4[8] = { 0, 0, 0x80, 0x3f, 0x10, 0x1f, 0x1d, 0x92 };
+    static const uint8_t int2[6] = { 0x55, 0x55, 0x15, 0x40, 0xa5, 0x29 };
+
+    (void)state;
+    expect_of(&codec_fp8, &chance, x, fp8, sizeof fp8);
+    expect_of(&codec_int8, &chance, x, int8, sizeof int8);
+    expect_of(&codec_int4, &chance, x, int4, sizeof int4);
+    expect_of(&codec_int2, &chance, x, int2, sizeof int2);
 }
 
 static const struct payload_header header = { .codec = 4, .leg = LEG_FROM_OWNER,
@@ -185,7 +209,7 @@ int main(void)
         cmocka_unit_test(topk_index_bytes),
         cmocka_unit_test(fp8_bytes),
         cmocka_unit_test(int4_bytes), cmocka_unit_test(int2_bytes), cmocka_unit_test(onebit_bytes),
-        cmocka_unit_test(header_bytes),
+        cmocka_unit_test(bytes_by_chance), cmocka_unit_test(header_bytes),
         cmocka_unit_test(every_changed_byte_of_a_header_is_refused),
         cmocka_unit_test(a_poisoned_payload_has_no_body),
     };

@@ -5,11 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/message.h"
+
 struct simulation {
     const struct codec *codec;
     struct codec_settings settings;
     size_t n;
-    int ranks;
+    int ranks, bucket;
+    uint32_t step;
     const int *nodes;      /* by rank; NULL: one node */
     float **residual;      /* of each rank's gradient */
     float *owner_residual; /* of the average */
@@ -21,12 +24,12 @@ struct simulation {
 };
 
 struct simulation *simulation_new(const struct codec *codec, const struct codec_settings *settings,
-                                  size_t elements, int ranks)
+                                  size_t elements, int ranks, int bucket)
 {
     struct simulation *s = calloc(1, sizeof *s);
 
     *s = (struct simulation){ .codec = codec, .settings = *settings, .n = elements,
-                              .ranks = ranks };
+                              .ranks = ranks, .bucket = bucket };
     s->residual = calloc((size_t)ranks, sizeof *s->residual);
     for (int r = 0; r < ranks; r++) s->residual[r] = calloc(elements, sizeof(float));
     s->owner_residual = calloc(elements, sizeof(float));
@@ -76,16 +79,17 @@ static void mask(struct simulation *s, int r, size_t from, size_t n, const float
         if (sent[i] != 0) s->velocity[r][from + i] = 0;
 }
 
-/* out = what a decoder makes of x + residual; residual = the rest. */
-static void convey(struct simulation *s, const float *x, float *residual, size_t n, float *out)
+/* out = what a decoder makes of x + residual as rank r encodes it, at `first` of the bucket;
+ * residual = the rest. */
+static void convey(struct simulation *s, int r, size_t first, const float *x, float *residual,
+                   size_t n, float *out)
 {
     struct codec_shape shape = codec_shape(s->codec, &s->settings, n);
+    struct codec_draw draw = message_draw(SIMULATION_SEED, s->step, s->bucket, r, first);
 
-    codec_encode(&shape, kernels_host(), (struct codec_draw){ 0 }, x, residual, s->scratch,
-                 s->wire);
+    codec_encode(&shape, kernels_host(), draw, x, residual, s->scratch, s->wire);
     if (s->codec->lossy) memcpy(residual, s->scratch, n * sizeof *residual);
-    codec_decode(&shape, kernels_host(), (struct codec_draw){ 0 }, s->wire, shape.wire_bytes,
-                 DECODE_WRITE, out);
+    codec_decode(&shape, kernels_host(), draw, s->wire, shape.wire_bytes, DECODE_WRITE, out);
 }
 
 /* The tile [begin, begin + n) by sra. */
@@ -100,12 +104,12 @@ static void sra_tile(struct simulation *s, size_t begin, size_t n, float *const 
 
         for (int r = 0; r < s->ranks; r++) {
             if (r == owner) memcpy(part, grads[r] + from, count * sizeof *part);
-            else convey(s, grads[r] + from, s->residual[r] + from, count, part);
+            else convey(s, r, from, grads[r] + from, s->residual[r] + from, count, part);
             if (r != owner) mask(s, r, from, count, part);
             for (size_t i = 0; i < count; i++) sum[i] = r == 0 ? part[i] : sum[i] + part[i];
         }
         for (size_t i = 0; i < count; i++) sum[i] /= (float)s->ranks;
-        convey(s, sum, s->owner_residual + from, count, average + from);
+        convey(s, owner, from, sum, s->owner_residual + from, count, average + from);
         mask(s, owner, from, count, average + from);
     }
 }
@@ -126,11 +130,11 @@ static void ring_tile(struct simulation *s, size_t begin, size_t n, float *const
             for (size_t i = 0; i < count; i++)
                 sum[i] = hop == 1 ? grads[r][from + i] : part[i] + grads[r][from + i];
             if (r == owner) continue;
-            convey(s, sum, s->residual[r] + from, count, part);
+            convey(s, r, from, sum, s->residual[r] + from, count, part);
             mask(s, r, from, count, part);
         }
         for (size_t i = 0; i < count; i++) sum[i] /= (float)s->ranks;
-        convey(s, sum, s->owner_residual + from, count, average + from);
+        convey(s, owner, from, sum, s->owner_residual + from, count, average + from);
         mask(s, owner, from, count, average + from);
     }
 }
@@ -188,14 +192,14 @@ static void hierarchical_tile(struct simulation *s, size_t begin, size_t n, floa
                 memcpy(s->part, local, count * sizeof *local);
                 owner = driver;
             } else {
-                convey(s, local, s->residual[driver] + from, count, s->part);
+                convey(s, driver, from, local, s->residual[driver] + from, count, s->part);
                 mask(s, driver, from, count, s->part);
             }
             for (size_t i = 0; i < count; i++)
                 s->sum[i] = node == 0 ? s->part[i] : s->sum[i] + s->part[i];
         }
         for (size_t i = 0; i < count; i++) s->sum[i] /= (float)s->ranks;
-        convey(s, s->sum, s->owner_residual + from, count, average + from);
+        convey(s, owner, from, s->sum, s->owner_residual + from, count, average + from);
         if (nodes > 1) mask(s, owner, from, count, average + from);
         free(local);
     }
@@ -208,7 +212,7 @@ static void allgather_tile(struct simulation *s, size_t begin, size_t n, float *
     float *part = s->part, *sum = s->sum;
 
     for (int r = 0; r < s->ranks; r++) {
-        convey(s, grads[r] + begin, s->residual[r] + begin, n, part);
+        convey(s, r, begin, grads[r] + begin, s->residual[r] + begin, n, part);
         mask(s, r, begin, n, part);
         for (size_t i = 0; i < n; i++) sum[i] = r == 0 ? part[i] : sum[i] + part[i];
     }
@@ -221,7 +225,7 @@ static void dense_tile(struct simulation *s, size_t begin, size_t n, float *cons
     double *sum = calloc(n + 1, sizeof *sum);
 
     for (int r = 0; r < s->ranks; r++) {
-        convey(s, grads[r] + begin, s->residual[r] + begin, n, s->part);
+        convey(s, r, begin, grads[r] + begin, s->residual[r] + begin, n, s->part);
         mask(s, r, begin, n, s->part);
         for (size_t i = 0; i < n; i++) sum[i] += (double)s->part[i];
     }
@@ -257,4 +261,5 @@ void simulation_step(struct simulation *s, const char *schedule, size_t slice,
         else if (strcmp(schedule, "allgather") == 0) allgather_tile(s, begin, n, given, average);
         else dense_tile(s, begin, n, given, average);
     }
+    s->step++;
 }

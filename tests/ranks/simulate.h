@@ -10,10 +10,13 @@
 
 #include "codec/codec.h"
 
+/* comm.seed of what is simulated. */
+#define SIMULATION_SEED 1
+
 struct simulation;
 
 struct simulation *simulation_new(const struct codec *codec, const struct codec_settings *settings,
-                                  size_t elements, int ranks);
+                                  size_t elements, int ranks, int bucket);
 void simulation_free(struct simulation *s);
 
 /* The node of each rank, for hierarchical: the array outlives the simulation. */
@@ -25,7 +28,7 @@ void simulation_settings(struct simulation *s, const struct codec_settings *sett
  * at 0 again if the codec is sparse. */
 void simulation_momentum(struct simulation *s, float momentum, bool sparse);
 
-/* One step by the named schedule with slices of that many elements: grads[r] are rank r's
+/* The next step by the named schedule with slices of that many elements: grads[r] are rank r's
  * n floats; `average` receives what all ranks must get. Of dense, the sum is exact. */
 void simulation_step(struct simulation *s, const char *schedule, size_t slice,
                      float *const *grads, float *average);

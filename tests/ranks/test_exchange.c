@@ -17,7 +17,24 @@
 enum { STEPS = 4, TENSORS = 3, SLICE = 128 };
 /* The last is smaller than some rank counts: some ranks own nothing of its bucket. */
 static const size_t elements[TENSORS] = { 3001, 1500, 5 };
-static struct codec_settings settings = { .block = 64, .topk_ratio = 0.05 };
+
+/* A codec and the settings that it is tested with: `extra` says them to a context. */
+struct variant {
+    const struct codec *codec;
+    const char *label, *extra;
+    struct codec_settings settings;
+};
+
+#define USUAL .block = 64, .topk_ratio = 0.05
+static const struct variant variants[] = {
+    { &codec_int8, "int8 by chance", "comm.rounding=stochastic", { USUAL, .stochastic = true } },
+    { &codec_int2, "int2 by chance", "comm.rounding=stochastic", { USUAL, .stochastic = true } },
+};
+
+static struct variant variant_of(const struct codec *codec)
+{
+    return (struct variant){ codec, codec->name, NULL, { USUAL } };
+}
 
 static float gradient(int rank, int tensor, int step, size_t i)
 {
@@ -111,7 +128,7 @@ static bool same_on_all_ranks(uint64_t hash)
 }
 
 /* ---- the plain reference: each tensor is a bucket of its own at this bucket size, but
- * for the two last, which share one (1505 elements), the last tensor first ---- */
+ * for the two last, which share the first (1505 elements), the last tensor first ---- */
 struct reference {
     struct simulation *large, *shared;
     float **all[2];        /* [bucket][rank] gradients */
@@ -120,12 +137,12 @@ struct reference {
 
 enum { LARGE = 3001, SHARED = 1505 };
 
-static struct reference *new_reference(const struct codec *codec)
+static struct reference *new_reference(const struct variant *v)
 {
     struct reference *ref = calloc(1, sizeof *ref);
 
-    ref->large = simulation_new(codec, &settings, LARGE, ranks_size);
-    ref->shared = simulation_new(codec, &settings, SHARED, ranks_size);
+    ref->large = simulation_new(v->codec, &v->settings, LARGE, ranks_size, 1);
+    ref->shared = simulation_new(v->codec, &v->settings, SHARED, ranks_size, 0);
     simulation_place(ref->large, layout_nodes[ranks_size]);
     simulation_place(ref->shared, layout_nodes[ranks_size]);
     for (int b = 0; b < 2; b++) {
@@ -175,9 +192,9 @@ static double off_by(const struct job *job, const struct reference *ref)
                      distance(job->grads[1], ref->average[1] + 5, 1500)));
 }
 
-static uint64_t message_bytes(const struct codec *codec, size_t n)
+static uint64_t message_bytes(const struct variant *v, size_t n)
 {
-    return n > 0 ? PAYLOAD_HEADER_BYTES + codec_shape(codec, &settings, n).wire_bytes : 0;
+    return n > 0 ? PAYLOAD_HEADER_BYTES + codec_shape(v->codec, &v->settings, n).wire_bytes : 0;
 }
 
 struct layout {
@@ -203,8 +220,9 @@ static struct layout layout(void)
 
 /* Of the driver of a lane: to owners or from the owner, and the averages to its node; of
  * others: the gradient to the driver. */
-static uint64_t hierarchical_bytes(const struct codec *codec, size_t n)
+static uint64_t hierarchical_bytes(const struct variant *v, size_t n)
 {
+    const struct variant fp32 = variant_of(&codec_fp32);
     struct layout l = layout();
     int slices = l.nodes * l.lanes;
     uint64_t bytes = 0;
@@ -212,8 +230,8 @@ static uint64_t hierarchical_bytes(const struct codec *codec, size_t n)
     for (int c = 0; c < slices; c++) {
         size_t begin = n * (size_t)c / (size_t)slices;
         size_t count = n * ((size_t)c + 1) / (size_t)slices - begin;
-        uint64_t dense = message_bytes(&codec_fp32, count);
-        uint64_t message = l.nodes > 1 ? message_bytes(codec, count) : dense;
+        uint64_t dense = message_bytes(&fp32, count);
+        uint64_t message = l.nodes > 1 ? message_bytes(v, count) : dense;
 
         if (c / l.nodes % l.locals != l.local) bytes += dense;
         else bytes += message * (uint64_t)(l.locals - 1 +
@@ -223,16 +241,16 @@ static uint64_t hierarchical_bytes(const struct codec *codec, size_t n)
 }
 
 /* Bytes that this rank sends of a tile of n elements. */
-static uint64_t tile_bytes(const struct codec *codec, const char *schedule, size_t n)
+static uint64_t tile_bytes(const struct variant *v, const char *schedule, size_t n)
 {
     uint64_t bytes = 0;
 
     if (strcmp(schedule, "allgather") == 0)
-        return message_bytes(codec, n) * (uint64_t)(ranks_size - 1);
-    if (is_hierarchical(schedule)) return hierarchical_bytes(codec, n);
+        return message_bytes(v, n) * (uint64_t)(ranks_size - 1);
+    if (is_hierarchical(schedule)) return hierarchical_bytes(v, n);
     for (int c = 0; c < ranks_size && ranks_size > 1; c++) {
         size_t begin = n * (size_t)c / (size_t)ranks_size;
-        uint64_t message = message_bytes(codec, n * ((size_t)c + 1) / (size_t)ranks_size - begin);
+        uint64_t message = message_bytes(v, n * ((size_t)c + 1) / (size_t)ranks_size - begin);
         bool own = c == ranks_rank, next = c == (ranks_rank + 1) % ranks_size;
 
         if (strcmp(schedule, "sra") == 0) bytes += message * (uint64_t)(own ? ranks_size - 1 : 1);
@@ -243,7 +261,7 @@ static uint64_t tile_bytes(const struct codec *codec, const char *schedule, size
 }
 
 /* Bytes that the schedule must send per step and rank for n elements, headers included. */
-static uint64_t due_bytes(const struct codec *codec, const char *schedule, size_t n)
+static uint64_t due_bytes(const struct variant *v, const char *schedule, size_t n)
 {
     struct layout l = layout();
     size_t slices = strcmp(schedule, "allgather") == 0 ? 1
@@ -253,16 +271,15 @@ static uint64_t due_bytes(const struct codec *codec, const char *schedule, size_
     uint64_t bytes = 0;
 
     for (size_t begin = 0; begin < n; begin += tile)
-        bytes += tile_bytes(codec, schedule, n - begin < tile ? n - begin : tile);
+        bytes += tile_bytes(v, schedule, n - begin < tile ? n - begin : tile);
     return bytes;
 }
 
-static void check_bytes(const struct job *job, const struct codec *codec, const char *schedule,
+static void check_bytes(const struct job *job, const struct variant *v, const char *schedule,
                         const char *name)
 {
     strait_statistics s;
-    uint64_t due = STEPS * (due_bytes(codec, schedule, LARGE) +
-                            due_bytes(codec, schedule, SHARED));
+    uint64_t due = STEPS * (due_bytes(v, schedule, LARGE) + due_bytes(v, schedule, SHARED));
     uint64_t others, by_bucket = 0;
     bool dense = strcmp(schedule, "dense") == 0;
 
@@ -287,17 +304,17 @@ static void check_bytes(const struct job *job, const struct codec *codec, const 
                 (unsigned long long)s.checks);
 }
 
-static uint64_t test_combination(const struct codec *codec, const struct schedule *schedule,
+static uint64_t test_combination(const struct variant *v, const struct schedule *schedule,
                                  const struct transport_ops *transport)
 {
     bool dense = strcmp(schedule->name, "dense") == 0, identical = true;
-    struct reference *ref = new_reference(codec);
+    struct reference *ref = new_reference(v);
     char name[128];
     double worst = 0;
     uint64_t hash = 0;
     struct job job;
 
-    open_job(&job, codec->name, schedule->name, transport->name, NULL);
+    open_job(&job, v->codec->name, schedule->name, transport->name, v->extra);
     for (int step = 0; step < STEPS; step++) {
         ranks_must(run_step(&job, step), "a step");
         simulate_step(ref, schedule->name, step);
@@ -305,40 +322,49 @@ static uint64_t test_combination(const struct codec *codec, const struct schedul
         hash = hash_job(&job, hash);
         identical &= same_on_all_ranks(hash);
     }
-    snprintf(name, sizeof name, "%s over %s and %s: replicas are identical", codec->name,
+    snprintf(name, sizeof name, "%s over %s and %s: replicas are identical", v->label,
              schedule->name, transport->name);
     ranks_check(identical, name, "hash %016llx", (unsigned long long)hash);
-    snprintf(name, sizeof name, "%s over %s and %s: averages equal the simulation", codec->name,
+    snprintf(name, sizeof name, "%s over %s and %s: averages equal the simulation", v->label,
              schedule->name, transport->name);
     /* the order in which MPI sums is its own: dense is close, sra is equal */
     ranks_check(dense ? worst < 1e-6 : worst == 0, name, "off by %g", worst);
-    snprintf(name, sizeof name, "%s over %s and %s: every byte is counted", codec->name,
+    snprintf(name, sizeof name, "%s over %s and %s: every byte is counted", v->label,
              schedule->name, transport->name);
-    check_bytes(&job, codec, schedule->name, name);
+    check_bytes(&job, v, schedule->name, name);
     close_job(&job);
     free_reference(ref);
     return hash;
 }
 
+static void test_variant(const struct variant *v)
+{
+    for (int s = 0; schedule_table[s] != NULL; s++) {
+        uint64_t first = 0;
+        bool same = true;
+        char name[96];
+
+        for (int t = 0; transport_table[t] != NULL; t++) {
+            uint64_t hash = test_combination(v, schedule_table[s], transport_table[t]);
+
+            if (t == 0) first = hash;
+            same &= hash == first;
+        }
+        snprintf(name, sizeof name, "%s over %s: all transports give the same bits", v->label,
+                 schedule_table[s]->name);
+        ranks_check(same, name, "they differ");
+    }
+}
+
 static void test_all_combinations(void)
 {
-    for (int c = 0; codec_table[c] != NULL; c++)
-        for (int s = 0; schedule_table[s] != NULL; s++) {
-            uint64_t first = 0;
-            bool same = true;
-            char name[96];
+    for (int c = 0; codec_table[c] != NULL; c++) {
+        struct variant v = variant_of(codec_table[c]);
 
-            for (int t = 0; transport_table[t] != NULL; t++) {
-                uint64_t hash = test_combination(codec_table[c], schedule_table[s],
-                                                 transport_table[t]);
-
-                if (t == 0) first = hash;
-                same &= hash == first;
-            }
-            snprintf(name, sizeof name, "%s over %s: all transports give the same bits",
-                     codec_table[c]->name, schedule_table[s]->name);
-            ranks_check(same, name, "they differ");
-        }
+        test_variant(&v);
+    }
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
+        test_variant(&variants[i]);
 }
 
 /* int8 on a large bucket: a rank of sra, or a node of hierarchical, of which there are M,
@@ -461,8 +487,8 @@ static void test_warm_up(void)
 static void test_ratio_warm_up(const char *schedule)
 {
     enum { WARM = 3 };
-    const struct codec_settings usual = settings;
-    struct reference *ref = new_reference(&codec_topk);
+    struct variant v = variant_of(&codec_topk);
+    struct reference *ref = new_reference(&v);
     uint64_t due = 0;
     double worst = 0;
     strait_statistics s;
@@ -471,20 +497,19 @@ static void test_ratio_warm_up(const char *schedule)
 
     open_job(&job, "topk", schedule, "ucx", "comm.ratio_warmup_steps=3");
     for (int step = 0; step < WARM + 2; step++) {
-        settings.topk_ratio = step < WARM ? 0.25 * pow(0.05 / 0.25, (double)step / WARM) : 0.05;
-        simulation_settings(ref->large, &settings);
-        simulation_settings(ref->shared, &settings);
+        v.settings.topk_ratio = step < WARM ? 0.25 * pow(0.05 / 0.25, (double)step / WARM) : 0.05;
+        simulation_settings(ref->large, &v.settings);
+        simulation_settings(ref->shared, &v.settings);
         ranks_must(run_step(&job, step), "a step");
         simulate_step(ref, schedule, step);
         worst = fmax(worst, off_by(&job, ref));
-        due += due_bytes(&codec_topk, schedule, LARGE) + due_bytes(&codec_topk, schedule, SHARED);
+        due += due_bytes(&v, schedule, LARGE) + due_bytes(&v, schedule, SHARED);
     }
     ranks_must(strait_stats(job.ctx, &s), "statistics");
     snprintf(name, sizeof name, "topk over %s: the ratio warms up as the formula says", schedule);
     ranks_check(worst == 0 && s.wire_bytes[0] + s.wire_bytes[1] == due, name,
                 "off by %g; sent %llu, due %llu", worst,
                 (unsigned long long)(s.wire_bytes[0] + s.wire_bytes[1]), (unsigned long long)due);
-    settings = usual;
     close_job(&job);
     free_reference(ref);
 }
@@ -504,7 +529,8 @@ static strait_status run_bad_step(struct job *job)
  * a skipped step on the way. */
 static void test_momentum(const struct codec *codec, const char *schedule)
 {
-    struct reference *ref = new_reference(codec);
+    const struct variant v = variant_of(codec);
+    struct reference *ref = new_reference(&v);
     bool dense = strcmp(schedule, "dense") == 0, sparse = codec->clear_sent != NULL;
     bool skipped = false;
     double worst = 0;
