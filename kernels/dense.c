@@ -88,6 +88,7 @@ const struct kernels OF_ISA(kernels) = {
     .add = dense_add,
     .divide = dense_divide,
     .decay_add = dense_decay_add,
+    .to_bf16 = OF_ISA(half_to_bf16),
     .fp32 = ROW(fp32),
     .bf16 = ROW(bf16),
     .fp16 = ROW(fp16),

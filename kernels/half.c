@@ -116,3 +116,8 @@ static inline bool fp16_bad(uint16_t h)
 
 HALF_KERNELS(bf16)
 HALF_KERNELS(fp16)
+
+void OF_ISA(half_to_bf16)(const float *restrict x, size_t n, uint8_t *restrict out)
+{
+    for (size_t i = 0; i < n; i++) le16_put(out + 2 * i, bf16_from(x[i]));
+}

@@ -54,6 +54,7 @@ struct kernels {
     void (*divide)(float *x, size_t n, float by);           /* x /= by */
     /* out = keep * old + x; out is old itself or does not overlap it */
     void (*decay_add)(const float *old, float keep, const float *x, size_t n, float *out);
+    void (*to_bf16)(const float *x, size_t n, uint8_t *out); /* as bf16 payloads hold them */
     struct codec_kernels fp32, bf16, fp16, int8, topk, fp8, int4, int2, onebit;
 };
 
@@ -82,6 +83,8 @@ extern const struct kernels kernels_baseline, kernels_avx2, kernels_avx512;
 #define DECLARE_CODEC(codec)               \
     encode_kernel OF_ISA(codec##_encode);  \
     decode_kernel OF_ISA(codec##_decode), OF_ISA(codec##_decode_add)
+
+void OF_ISA(half_to_bf16)(const float *x, size_t n, uint8_t *out);
 
 /* The files of the same names; bf16 and fp16 are in half.c. */
 DECLARE_CODEC(fp32);

@@ -21,6 +21,7 @@ static const char *const schedules[] = { "sra", "ring", "hierarchical", "allgath
 static const char *const transports[] = { "ucx", "mpi", NULL };
 static const char *const nonfinites[] = { "skip", "stop", NULL };
 static const char *const roundings[] = { "nearest", "stochastic", NULL };
+static const char *const residuals[] = { "fp32", "bf16", NULL };
 static const char *const progresses[] = { "auto", "line", "plain", "off", NULL };
 
 #define STRING(k, d, f, h) { .key = k, .type = OPTION_STRING, .unit = "", .fallback = d, \
@@ -117,6 +118,8 @@ const struct option config_options[] = {
         "of what is drawn by chance, with the step, the bucket and the element"),
     BOOL("comm.error_feedback", "true", comm.error_feedback,
          "add what a lossy codec failed to send to the next step's gradient"),
+    CHOICE("comm.residual", "fp32", residuals, comm.residual,
+           "what is kept of that: fp32; bf16: half the memory, rounded"),
     REAL("comm.momentum_correction", "", "0", 0.0, 0.9999, comm.momentum_correction,
          "momentum that each rank applies to its own gradient before it is encoded, in place of "
          "train.momentum; topk: an element that is sent loses it (arXiv 1712.01887); 0: none"),

@@ -83,6 +83,7 @@ strait_status engine_open(strait_context **out, const strait_config *config, MPI
         .seed = (uint64_t)config->comm.seed,
         .slice = (size_t)(config->comm.slice_kb * 1024 / sizeof(float)),
         .error_feedback = config->comm.error_feedback,
+        .residual_bf16 = strcmp(config->comm.residual, "bf16") == 0,
         .may_skip = strcmp(config->comm.nonfinite, "skip") == 0,
         .comm = MPI_COMM_NULL,
     };
@@ -140,6 +141,7 @@ static strait_status open_window(strait_context *ctx)
         p->window[i] = each;
         st = exchange_open(&p->window[i]);
     }
+    if (st == STRAIT_OK) st = workspace_open(&p->work, &each);
     /* MPI's collectives must start in the same order on all ranks: one thread's work */
     if (st == STRAIT_OK && ctx->config.comm.threads > 1 && !each.schedule->uses_mpi)
         st = workers_open(&p->workers, (int)ctx->config.comm.threads, p->window, p->window_size,
@@ -299,6 +301,7 @@ static void free_exchanges(strait_context *ctx)
         if (p->window[i].env != NULL) exchange_close(&p->window[i]);
     for (int b = 0; p->buckets != NULL && b < ctx->plan.count; b++)
         bucket_close(&p->buckets[b], &ctx->env);
+    if (p->window != NULL) workspace_close(&p->work, ctx->env.device);
     fingerprint_close(p->fingerprint);
     free(p->window);
     free(p->due);

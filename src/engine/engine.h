@@ -29,6 +29,7 @@ struct progress {
     struct bucket *buckets;     /* in plan order */
     struct exchange *window;    /* tiles under way */
     int window_size;
+    struct workspace work;
     struct workers *workers;    /* NULL: the progress thread encodes and decodes itself */
     bool *due;                  /* by exchange: something may have come since its last run */
     struct fingerprint *fingerprint;

@@ -87,7 +87,7 @@ static bool run_tile(struct progress *p, int i, struct tile_result *result)
 {
     if (p->workers == NULL) {
         result->moved = false;
-        result->status = exchange_run(&p->window[i], &result->moved, &result->done);
+        result->status = exchange_run(&p->window[i], &p->work, &result->moved, &result->done);
         return true;
     }
     if (workers_take(p->workers, i, result)) {

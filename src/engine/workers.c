@@ -14,12 +14,18 @@ struct job {
     struct tile_result result;
 };
 
+struct worker {
+    struct workers *all;
+    pthread_t thread;
+    struct workspace work;
+};
+
 struct workers {
     pthread_mutex_t mutex;
     pthread_cond_t given;
     struct exchange *window;
     struct job *jobs;       /* by exchange */
-    pthread_t *threads;
+    struct worker *each;
     int size, count, wake_fd;
     bool stop;
 };
@@ -38,17 +44,18 @@ static int earliest_given(const struct workers *w)
     return earliest;
 }
 
-static void run(struct exchange *x, struct tile_result *result)
+static void run(struct exchange *x, struct workspace *work, struct tile_result *result)
 {
     result->moved = result->done = false;
-    result->status = exchange_run(x, &result->moved, &result->done);
+    result->status = exchange_run(x, work, &result->moved, &result->done);
     if (result->status != STRAIT_OK)
         snprintf(result->message, sizeof result->message, "%s", strait_error_message());
 }
 
 static void *worker_main(void *arg)
 {
-    struct workers *w = arg;
+    struct worker *self = arg;
+    struct workers *w = self->all;
     uint64_t one = 1;
 
     pthread_mutex_lock(&w->mutex);
@@ -61,7 +68,7 @@ static void *worker_main(void *arg)
         }
         w->jobs[i].where = RUNNING;
         pthread_mutex_unlock(&w->mutex);
-        run(&w->window[i], &w->jobs[i].result);
+        run(&w->window[i], &self->work, &w->jobs[i].result);
         pthread_mutex_lock(&w->mutex);
         w->jobs[i].where = BACK;
         /* the counter cannot overflow, so the write cannot fail */
@@ -69,6 +76,22 @@ static void *worker_main(void *arg)
     }
     pthread_mutex_unlock(&w->mutex);
     return NULL;
+}
+
+static bool start_worker(struct workers *w, struct worker *worker)
+{
+    worker->all = w;
+    if (workspace_open(&worker->work, &w->window[0]) == STRAIT_OK &&
+        pthread_create(&worker->thread, NULL, worker_main, worker) == 0)
+        return true;
+    workspace_close(&worker->work, w->window[0].env->device);
+    return false;
+}
+
+static void end_worker(struct workers *w, struct worker *worker)
+{
+    pthread_join(worker->thread, NULL);
+    workspace_close(&worker->work, w->window[0].env->device);
 }
 
 strait_status workers_open(struct workers **out, int threads, struct exchange *window, int size,
@@ -83,9 +106,9 @@ strait_status workers_open(struct workers **out, int threads, struct exchange *w
     pthread_mutex_init(&w->mutex, NULL);
     pthread_cond_init(&w->given, NULL);
     w->jobs = calloc((size_t)size, sizeof *w->jobs);
-    w->threads = calloc((size_t)threads, sizeof *w->threads);
-    while (w->jobs != NULL && w->threads != NULL && w->count < threads &&
-           pthread_create(&w->threads[w->count], NULL, worker_main, w) == 0)
+    w->each = calloc((size_t)threads, sizeof *w->each);
+    while (w->jobs != NULL && w->each != NULL && w->count < threads &&
+           start_worker(w, &w->each[w->count]))
         w->count++;
     if (w->count == threads) {
         *out = w;
@@ -103,10 +126,10 @@ void workers_close(struct workers *w)
     w->stop = true;
     pthread_cond_broadcast(&w->given);
     pthread_mutex_unlock(&w->mutex);
-    for (int i = 0; i < w->count; i++) pthread_join(w->threads[i], NULL);
+    for (int i = 0; i < w->count; i++) end_worker(w, &w->each[i]);
     pthread_cond_destroy(&w->given);
     pthread_mutex_destroy(&w->mutex);
-    free(w->threads);
+    free(w->each);
     free(w->jobs);
     free(w);
 }

@@ -114,7 +114,7 @@ static void apply(struct exchange *x)
     struct allgather *a = x->state;
     const struct kernels *kernels = x->env->device->kernels;
     size_t n = x->elements;
-    float *out = view_target(&x->bucket->view, x->begin, n, x->scratch);
+    float *out = view_target(&x->bucket->view, x->begin, n, x->work->scratch);
 
     a->applied = true;
     if (a->poisoned || kernels->largest(a->sum, n) >= NONFINITE_BITS) {

@@ -19,12 +19,13 @@ static strait_status allocate_residuals(struct bucket *b, const struct exchange_
     size_t last = b->elements - b->tile * (size_t)(b->tiles - 1);
     size_t mine = bucket_owned_before(b, env, (uint32_t)b->tiles - 1) + owned(b, env, last);
 
+    b->residual_size = env->residual_bf16 ? 2 : sizeof(float);
     for (int row = 0; row < (env->may_skip ? 2 : 1); row++) {
-        b->residual[row] = env->device->allocate(b->elements * sizeof(float));
-        b->owner_residual[row] = env->device->allocate(mine * sizeof(float));
+        b->residual[row] = env->device->allocate(b->elements * b->residual_size);
+        b->owner_residual[row] = env->device->allocate(mine * b->residual_size);
         if (b->residual[row] == NULL || b->owner_residual[row] == NULL)
             return error_memory("residuals");
-        b->residual_bytes += (b->elements + mine) * sizeof(float);
+        b->residual_bytes += (b->elements + mine) * b->residual_size;
     }
     if (env->may_skip) return STRAIT_OK;
     b->residual[1] = b->residual[0];
@@ -80,18 +81,18 @@ const float *bucket_momentum(struct bucket *b, const struct exchange_env *env, s
     return b->velocity[1] + begin;
 }
 
-static void swap(float *pair[2])
-{
-    float *first = pair[0];
-
-    pair[0] = pair[1];
-    pair[1] = first;
-}
+#define SWAP(pair)                   \
+    do {                             \
+        void *first_ = (pair)[0];    \
+                                     \
+        (pair)[0] = (pair)[1];       \
+        (pair)[1] = first_;          \
+    } while (0)
 
 void bucket_commit(struct bucket *b)
 {
-    swap(b->velocity);
+    SWAP(b->velocity);
     if (!b->codec->lossy) return; /* a warm-up step in fp32 leaves residuals alone */
-    swap(b->residual);
-    swap(b->owner_residual);
+    SWAP(b->residual);
+    SWAP(b->owner_residual);
 }

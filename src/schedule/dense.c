@@ -83,7 +83,7 @@ static strait_status dense_progress(struct exchange *x, bool *moved, bool *done)
 {
     struct dense *d = x->state;
     const struct kernels *kernels = x->env->device->kernels;
-    float *out = view_target(&x->bucket->view, x->begin, x->elements, x->scratch);
+    float *out = view_target(&x->bucket->view, x->begin, x->elements, x->work->scratch);
     int ended = 0;
 
     if (MPI_Test(&d->request, &ended, MPI_STATUS_IGNORE))

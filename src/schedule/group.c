@@ -15,12 +15,10 @@ static bool is_empty(const struct member *member)
 /* ---- set-up ---- */
 static strait_status open_member(struct group *g, struct member *member)
 {
-    member->to_owner = malloc(g->capacity);
-    member->from_owner = malloc(g->capacity);
+    member->exchanged = malloc(g->capacity);
     member->contribution = malloc(g->capacity);
-    return member->to_owner == NULL || member->from_owner == NULL || member->contribution == NULL
-               ? error_memory("messages")
-               : STRAIT_OK;
+    return member->exchanged == NULL || member->contribution == NULL ? error_memory("messages")
+                                                                     : STRAIT_OK;
 }
 
 strait_status group_open(struct exchange *x, struct group *g)
@@ -40,8 +38,7 @@ strait_status group_open(struct exchange *x, struct group *g)
 void group_close(struct exchange *x, struct group *g)
 {
     for (int i = 0; g->members != NULL && i < g->count; i++) {
-        free(g->members[i].to_owner);
-        free(g->members[i].from_owner);
+        free(g->members[i].exchanged);
         free(g->members[i].contribution);
     }
     x->env->device->release(g->sum);
@@ -50,17 +47,13 @@ void group_close(struct exchange *x, struct group *g)
 }
 
 /* ---- out ---- */
-static void post_receives(struct exchange *x, struct group *g)
+static void await_contributions(struct exchange *x, struct group *g)
 {
     for (int i = 1; i < g->count; i++) {
         struct member *m = &g->members[(g->me + i) % g->count];
 
-        if (!is_empty(&g->members[g->me]))
-            message_recv(x, m->rank, (uint8_t)(LEG_TO_OWNER + g->lane), m->contribution,
-                         g->capacity, &m->arrival);
-        if (!is_empty(m))
-            message_recv(x, m->rank, (uint8_t)(LEG_FROM_OWNER + g->lane), m->from_owner,
-                         g->capacity, &m->average_arrival);
+        message_recv(x, m->rank, (uint8_t)(LEG_TO_OWNER + g->lane), m->contribution, g->capacity,
+                     &m->arrival);
     }
 }
 
@@ -75,15 +68,17 @@ void group_begin(struct exchange *x, struct group *g)
         m->slice.owner = m->rank;
         if (g->exact) slice_in_fp32(x, &m->slice);
         m->applied = is_empty(m);
-        m->arrival.state = m->average_arrival.state = TRANSFER_IDLE;
+        m->given = m->awaited = false;
+        m->sent.state = m->arrival.state = m->average_arrival.state = TRANSFER_IDLE;
     }
     own->slice.owned_before = g->owned_before;
     g->next_to_sum = 0;
     g->own = NULL;
     g->own_given = g->sum_poisoned = false;
     g->reduced = is_empty(own);
-    if (!g->reduced) message_clear_residual(x, &own->slice);
-    post_receives(x, g);
+    if (g->reduced) return;
+    message_clear_residual(x, &own->slice);
+    await_contributions(x, g);
 }
 
 strait_status group_contribute(struct exchange *x, struct group *g, int member,
@@ -101,8 +96,22 @@ strait_status group_contribute(struct exchange *x, struct group *g, int member,
         return STRAIT_OK;
     }
     if (is_empty(m)) return STRAIT_OK;
-    st = message_encode(x, &m->slice, leg, poisoned, values, RESIDUAL_OWN, m->to_owner, &bytes);
-    if (st == STRAIT_OK) message_send(x, m->rank, leg, m->to_owner, bytes, &m->sent);
+    st = message_encode(x, &m->slice, leg, poisoned, values, RESIDUAL_OWN, m->exchanged, &bytes);
+    if (st == STRAIT_OK) message_send(x, m->rank, leg, m->exchanged, bytes, &m->sent);
+    m->given = true;
+    return st;
+}
+
+/* The average has room where the contribution was, once that has left. */
+static strait_status await_average(struct exchange *x, struct group *g, struct member *m)
+{
+    strait_status st = STRAIT_OK;
+
+    if (m->awaited || !m->given || !message_ended(x, &m->sent, "sending to", &st)) return st;
+    if (st == STRAIT_OK)
+        message_recv(x, m->rank, (uint8_t)(LEG_FROM_OWNER + g->lane), m->exchanged, g->capacity,
+                     &m->average_arrival);
+    m->awaited = true;
     return st;
 }
 
@@ -163,12 +172,14 @@ static strait_status send_average(struct exchange *x, struct group *g)
 static strait_status apply_average(struct exchange *x, struct group *g, struct member *m,
                                    bool *moved)
 {
-    strait_status st = STRAIT_OK;
+    strait_status st = await_average(x, g, m);
 
-    if (m->applied || !message_ended(x, &m->average_arrival, "receiving from", &st)) return st;
+    if (st != STRAIT_OK || m->applied || !m->awaited ||
+        !message_ended(x, &m->average_arrival, "receiving from", &st))
+        return st;
     if (st == STRAIT_OK)
         st = message_apply(x, &m->slice, (uint8_t)(LEG_FROM_OWNER + g->lane), m->rank,
-                           m->from_owner, m->average_arrival.bytes);
+                           m->exchanged, m->average_arrival.bytes);
     m->applied = *moved = true;
     return st;
 }
@@ -215,7 +226,7 @@ const uint8_t *group_average(const struct group *g, int member, size_t *bytes)
 
     if (!m->applied) return NULL;
     *bytes = member == g->me ? g->average_bytes : m->average_arrival.bytes;
-    return member == g->me ? g->average : m->from_owner;
+    return member == g->me ? g->average : m->exchanged;
 }
 
 /* What a member still owes at this point of the journey; NULL: nothing. */

@@ -46,8 +46,9 @@ struct driven {
 /* A lane that another rank of the node drives. */
 struct ridden {
     int lane, driver;
-    struct parcel *out, *averages; /* by node */
-    int applied;
+    struct parcel *out;        /* by node; once it has left, its message is the average's */
+    struct transfer *averages; /* by node */
+    int awaited, applied;      /* averages that may come, that came */
 };
 
 struct hierarchical {
@@ -57,7 +58,7 @@ struct hierarchical {
     struct driven *driven;         /* ascending */
     struct ridden *ridden;
     size_t capacity;               /* of a slice in fp32 as a message */
-    size_t average_capacity;       /* of any average's */
+    size_t ridden_capacity;        /* of that, and of any average's message */
 };
 
 /* ---- who drives what ---- */
@@ -173,8 +174,8 @@ static strait_status open_ridden(struct exchange *x, struct ridden *r, int lane)
 
     r->lane = lane;
     r->driver = h->ranks[lane % h->locals];
-    r->out = allocate_parcels((size_t)h->nodes, h->capacity);
-    r->averages = allocate_parcels((size_t)h->nodes, h->average_capacity);
+    r->out = allocate_parcels((size_t)h->nodes, h->ridden_capacity);
+    r->averages = calloc((size_t)h->nodes, sizeof *r->averages);
     return r->out == NULL || r->averages == NULL ? error_memory("messages") : STRAIT_OK;
 }
 
@@ -191,7 +192,8 @@ static strait_status place_self(struct exchange *x)
     h->local = mine->local_rank;
     h->lanes = lanes_of(c);
     h->capacity = message_fp32_capacity(x, largest);
-    h->average_capacity = h->nodes > 1 ? message_capacity(x, largest) : h->capacity;
+    h->ridden_capacity = message_capacity(x, largest);
+    if (h->ridden_capacity < h->capacity) h->ridden_capacity = h->capacity;
     if (h->lanes > MAX_LANES)
         return error_set(STRAIT_ERR_UNSUPPORTED, "comm.schedule = \"hierarchical\" takes up to %d "
                          "ranks on a node; \"sra\" takes any number", MAX_LANES);
@@ -231,7 +233,7 @@ static void hierarchical_close(struct exchange *x)
     }
     for (int i = 0; i < h->ridden_count; i++) {
         free_parcels(h->ridden[i].out);
-        free_parcels(h->ridden[i].averages);
+        free(h->ridden[i].averages);
     }
     free(h->ranks);
     free(h->driven);
@@ -269,16 +271,14 @@ static strait_status ride(struct exchange *x, struct ridden *r)
     uint8_t leg = (uint8_t)(LEG_WITHIN + r->lane);
     strait_status st = STRAIT_OK;
 
-    r->applied = 0;
+    r->awaited = r->applied = 0;
     for (int turn = 0; turn < h->nodes && st == STRAIT_OK; turn++) {
         int node = node_in_turn(h, turn);
         struct slice s = slice_within(x, r->lane, node, r->driver);
-        struct parcel *out = &r->out[node], *average = &r->averages[node];
+        struct parcel *out = &r->out[node];
 
-        out->transfer.state = average->transfer.state = TRANSFER_IDLE;
+        out->transfer.state = r->averages[node].state = TRANSFER_IDLE;
         if (s.shape.elements == 0) continue;
-        message_recv(x, r->driver, (uint8_t)(LEG_WITHIN_AVERAGE + r->lane), average->message,
-                     h->average_capacity, &average->transfer);
         st = message_encode(x, &s, leg, false, slice_gradient(x, &s), RESIDUAL_OWN, out->message,
                             &out->bytes);
         if (st == STRAIT_OK)
@@ -372,23 +372,41 @@ static void pass_on(struct exchange *x, struct driven *d, bool *moved)
     }
 }
 
-static strait_status apply_averages(struct exchange *x, struct ridden *r, bool *moved)
+static strait_status await_averages(struct exchange *x, struct ridden *r)
 {
     const struct hierarchical *h = x->state;
     strait_status st = STRAIT_OK;
 
-    for (; r->applied < h->nodes && st == STRAIT_OK; r->applied++, *moved = true) {
+    for (; r->awaited < h->nodes; r->awaited++) {
+        int node = node_in_turn(h, r->awaited);
+        struct parcel *out = &r->out[node];
+
+        if (slice_of(x, h->lanes * h->nodes, r->lane * h->nodes + node).shape.elements == 0)
+            continue;
+        if (!message_ended(x, &out->transfer, "sending to", &st) || st != STRAIT_OK) break;
+        message_recv(x, r->driver, (uint8_t)(LEG_WITHIN_AVERAGE + r->lane), out->message,
+                     h->ridden_capacity, &r->averages[node]);
+    }
+    return st;
+}
+
+static strait_status apply_averages(struct exchange *x, struct ridden *r, bool *moved)
+{
+    const struct hierarchical *h = x->state;
+    strait_status st = await_averages(x, r);
+
+    for (; r->applied < r->awaited && st == STRAIT_OK; r->applied++, *moved = true) {
         int node = node_in_turn(h, r->applied);
-        struct parcel *average = &r->averages[node];
+        const struct transfer *average = &r->averages[node];
         struct slice s = slice_of(x, h->lanes * h->nodes, r->lane * h->nodes + node);
 
         if (s.shape.elements == 0) continue;
-        if (!message_ended(x, &average->transfer, "receiving from", &st)) return st;
+        if (!message_ended(x, average, "receiving from", &st)) return st;
         s.owner = driver_on(x->env->cluster, node, r->lane);
         if (h->nodes == 1) slice_in_fp32(x, &s);
         if (st == STRAIT_OK)
             st = message_apply(x, &s, (uint8_t)(LEG_FROM_OWNER + r->lane), r->driver,
-                               average->message, average->transfer.bytes);
+                               r->out[node].message, average->bytes);
     }
     return st;
 }
@@ -474,7 +492,7 @@ static void hierarchical_cancel(struct exchange *x)
     for (int i = 0; h != NULL && i < h->ridden_count; i++)
         for (int node = 0; node < h->nodes; node++) {
             transport_cancel(t, &h->ridden[i].out[node].transfer);
-            transport_cancel(t, &h->ridden[i].averages[node].transfer);
+            transport_cancel(t, &h->ridden[i].averages[node]);
         }
 }
 

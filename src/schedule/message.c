@@ -60,15 +60,47 @@ static struct codec_draw draw_of(const struct exchange *x, const struct slice *s
                         x->begin + slice->begin);
 }
 
-static float *residual_at(struct exchange *x, const struct slice *slice, enum residual_kind kind,
-                          int row)
+/* NULL without error feedback. */
+static uint8_t *residual_at(const struct exchange *x, const struct slice *slice,
+                            enum residual_kind kind, int row)
 {
-    struct bucket *b = x->bucket;
+    const struct bucket *b = x->bucket;
 
-    if (b->residual[0] == NULL) return row == 0 ? x->zeros : x->sink;
-    if (kind == RESIDUAL_OWN) return b->residual[row] + x->begin + slice->begin;
-    return b->owner_residual[row] + bucket_owned_before(b, x->env, x->tile) +
-           slice->owned_before;
+    if (b->residual[0] == NULL) return NULL;
+    if (kind == RESIDUAL_OWN)
+        return b->residual[row] + (x->begin + slice->begin) * b->residual_size;
+    return b->owner_residual[row] +
+           (bucket_owned_before(b, x->env, x->tile) + slice->owned_before) * b->residual_size;
+}
+
+static strait_status encode(const struct exchange *x, const struct slice *slice,
+                            const float *values, const void *residual_in, void *residual_out,
+                            uint8_t *body)
+{
+    return codec_encode(&slice->shape, x->env->device->kernels, draw_of(x, slice), values,
+                        residual_in, residual_out, body);
+}
+
+/* The residual on either side of encoding is the bucket's own, if it has one as floats. */
+static strait_status encode_with_residual(const struct exchange *x, const struct slice *slice,
+                                          const float *values, enum residual_kind kind,
+                                          uint8_t *body)
+{
+    const struct kernels *kernels = x->env->device->kernels;
+    const uint8_t *before = residual_at(x, slice, kind, 0);
+    uint8_t *after = residual_at(x, slice, kind, 1);
+    float *residual = x->work->residual;
+    size_t n = slice->shape.elements;
+    strait_status st;
+
+    if (!slice->shape.codec->lossy) return encode(x, slice, values, NULL, NULL, body);
+    if (before != NULL && !x->env->residual_bf16)
+        return encode(x, slice, values, before, after, body);
+    if (before == NULL) memset(residual, 0, n * sizeof *residual);
+    else kernels->bf16.decode(before, n, NULL, residual);
+    st = encode(x, slice, values, residual, residual, body);
+    if (after != NULL) kernels->to_bf16(residual, n, after);
+    return st;
 }
 
 /* Where this rank sent an element, its momentum starts anew: old gradients go on in what was
@@ -91,9 +123,7 @@ strait_status message_encode(struct exchange *x, const struct slice *slice, uint
     strait_status st = STRAIT_ERR_NONFINITE;
 
     if (!poisoned)
-        st = codec_encode(&slice->shape, x->env->device->kernels, draw_of(x, slice), values,
-                          residual_at(x, slice, kind, 0), residual_at(x, slice, kind, 1),
-                          message + PAYLOAD_HEADER_BYTES);
+        st = encode_with_residual(x, slice, values, kind, message + PAYLOAD_HEADER_BYTES);
     if (st == STRAIT_OK) mask_momentum(x, slice, message + PAYLOAD_HEADER_BYTES);
     header.poisoned = st == STRAIT_ERR_NONFINITE;
     payload_put(message, &header);
@@ -105,7 +135,8 @@ strait_status message_encode(struct exchange *x, const struct slice *slice, uint
 void message_clear_residual(struct exchange *x, const struct slice *slice)
 {
     if (x->bucket->residual[0] != NULL && slice->shape.codec->lossy)
-        memset(residual_at(x, slice, RESIDUAL_OWN, 1), 0, slice->shape.elements * sizeof(float));
+        memset(residual_at(x, slice, RESIDUAL_OWN, 1), 0,
+               slice->shape.elements * x->bucket->residual_size);
 }
 
 strait_status message_decode(struct exchange *x, const struct slice *slice, uint8_t leg, int peer,
@@ -131,7 +162,7 @@ strait_status message_apply(struct exchange *x, const struct slice *slice, uint8
 {
     const struct view *view = &x->bucket->view;
     size_t begin = x->begin + slice->begin, n = slice->shape.elements;
-    float *out = view_target(view, begin, n, x->scratch);
+    float *out = view_target(view, begin, n, x->work->scratch);
     bool poisoned = false;
     strait_status st = message_decode(x, slice, leg, peer, message, bytes, DECODE_WRITE, out,
                                       &poisoned);
@@ -143,7 +174,8 @@ strait_status message_apply(struct exchange *x, const struct slice *slice, uint8
 
 const float *slice_gradient(struct exchange *x, const struct slice *slice)
 {
-    return view_read(&x->bucket->view, x->begin + slice->begin, slice->shape.elements, x->scratch);
+    return view_read(&x->bucket->view, x->begin + slice->begin, slice->shape.elements,
+                     x->work->scratch);
 }
 
 const float *slice_momentum(struct exchange *x, const struct slice *slice, const float *gradient)

@@ -22,13 +22,13 @@ enum { RING_MAX_RANKS = 128 }; /* hops are numbered in 7 bits of the leg */
 struct ring {
     int ranks, rank, next, previous;
     size_t capacity;        /* of each message */
-    uint8_t **in, **out;    /* by hop of the reduction: what comes and what goes */
-    uint8_t **gathered;     /* by hop of the gathering; its last goes no further */
+    /* Hop k of the reduction sends buffer k and receives to buffer k + 1, in which the sum is
+     * encoded for the next hop, and the average in the last. Once it has left, buffer k
+     * receives hop k of the gathering. */
+    uint8_t **buffers;
     struct transfer *in_arrival, *out_sent, *gathered_arrival, *gathered_sent;
     float *sum;
-    uint8_t *average;       /* the owned slice's message */
-    size_t average_bytes;
-    int reduced, applied;   /* hops done of either half */
+    int reduced, awaited, applied; /* hops done, of the gathering expected and done */
 };
 
 /* ---- set-up ---- */
@@ -77,18 +77,14 @@ static strait_status ring_open(struct exchange *x)
     g->previous = (c->rank + c->size - 1) % c->size;
     g->capacity = message_capacity(x, largest);
     hops = (size_t)c->size; /* one more than there are: never an empty array */
-    g->in = allocate_messages(g->ranks - 1, g->capacity);
-    g->out = allocate_messages(g->ranks - 1, g->capacity);
-    g->gathered = allocate_messages(g->ranks - 1, g->capacity);
+    g->buffers = allocate_messages(g->ranks, g->capacity);
     g->in_arrival = calloc(hops, sizeof *g->in_arrival);
     g->out_sent = calloc(hops, sizeof *g->out_sent);
     g->gathered_arrival = calloc(hops, sizeof *g->gathered_arrival);
     g->gathered_sent = calloc(hops, sizeof *g->gathered_sent);
     g->sum = x->env->device->allocate(largest * sizeof(float));
-    g->average = malloc(g->capacity);
-    if (g->in == NULL || g->out == NULL || g->gathered == NULL || g->in_arrival == NULL ||
-        g->out_sent == NULL || g->gathered_arrival == NULL || g->gathered_sent == NULL ||
-        g->sum == NULL || g->average == NULL)
+    if (g->buffers == NULL || g->in_arrival == NULL || g->out_sent == NULL ||
+        g->gathered_arrival == NULL || g->gathered_sent == NULL || g->sum == NULL)
         return error_memory("an exchange");
     return STRAIT_OK;
 }
@@ -98,15 +94,12 @@ static void ring_close(struct exchange *x)
     struct ring *g = x->state;
 
     if (g == NULL) return;
-    free_messages(g->in);
-    free_messages(g->out);
-    free_messages(g->gathered);
+    free_messages(g->buffers);
     free(g->in_arrival);
     free(g->out_sent);
     free(g->gathered_arrival);
     free(g->gathered_sent);
     x->env->device->release(g->sum);
-    free(g->average);
     free(g);
     x->state = NULL;
 }
@@ -129,9 +122,9 @@ static strait_status send_partial(struct exchange *x, int hop, bool poisoned, co
 
     if (slice.shape.elements == 0) return STRAIT_OK;
     st = message_encode(x, &slice, (uint8_t)(LEG_TO_OWNER + hop), poisoned, values, RESIDUAL_OWN,
-                        g->out[hop], &bytes);
+                        g->buffers[hop], &bytes);
     if (st == STRAIT_OK)
-        message_send(x, g->next, (uint8_t)(LEG_TO_OWNER + hop), g->out[hop], bytes,
+        message_send(x, g->next, (uint8_t)(LEG_TO_OWNER + hop), g->buffers[hop], bytes,
                      &g->out_sent[hop]);
     return st;
 }
@@ -141,15 +134,13 @@ static strait_status ring_start(struct exchange *x)
     struct ring *g = x->state;
     struct slice own = slice_back(x, 0), first = slice_back(x, 1);
 
-    g->reduced = g->applied = 0;
+    g->reduced = g->awaited = g->applied = 0;
     for (int hop = 0; hop < g->ranks - 1; hop++) {
         g->out_sent[hop].state = g->gathered_sent[hop].state = TRANSFER_IDLE;
+        g->gathered_arrival[hop].state = TRANSFER_IDLE;
         if (slice_back(x, hop + 2).shape.elements > 0)
-            message_recv(x, g->previous, (uint8_t)(LEG_TO_OWNER + hop), g->in[hop], g->capacity,
-                         &g->in_arrival[hop]);
-        if (slice_back(x, hop + 1).shape.elements > 0)
-            message_recv(x, g->previous, (uint8_t)(LEG_FROM_OWNER + hop), g->gathered[hop],
-                         g->capacity, &g->gathered_arrival[hop]);
+            message_recv(x, g->previous, (uint8_t)(LEG_TO_OWNER + hop), g->buffers[hop + 1],
+                         g->capacity, &g->in_arrival[hop]);
     }
     g->gathered_sent[g->ranks - 1].state = TRANSFER_IDLE;
     if (own.shape.elements > 0) message_clear_residual(x, &own);
@@ -160,17 +151,19 @@ static strait_status ring_start(struct exchange *x)
 static strait_status send_average(struct exchange *x, const struct slice *own, bool poisoned)
 {
     struct ring *g = x->state;
+    uint8_t *average = g->buffers[g->ranks - 1];
+    size_t bytes;
     strait_status st;
 
     if (!poisoned) x->env->device->kernels->divide(g->sum, own->shape.elements, (float)g->ranks);
     /* its leg is that of every hop: the message goes round as it is */
-    st = message_encode(x, own, LEG_FROM_OWNER, poisoned, g->sum, RESIDUAL_OWNER, g->average,
-                        &g->average_bytes);
+    st = message_encode(x, own, LEG_FROM_OWNER, poisoned, g->sum, RESIDUAL_OWNER, average,
+                        &bytes);
     if (st == STRAIT_OK && g->ranks > 1)
-        message_send(x, g->next, LEG_FROM_OWNER, g->average, g->average_bytes,
+        message_send(x, g->next, LEG_FROM_OWNER, average, bytes,
                      &g->gathered_sent[g->ranks - 1]);
     if (st == STRAIT_OK)
-        st = message_apply(x, own, LEG_FROM_OWNER, g->rank, g->average, g->average_bytes);
+        st = message_apply(x, own, LEG_FROM_OWNER, g->rank, average, bytes);
     return st;
 }
 
@@ -180,8 +173,8 @@ static strait_status add_own(struct exchange *x, const struct slice *slice, int 
 {
     struct ring *g = x->state;
     strait_status st = message_decode(x, slice, (uint8_t)(LEG_TO_OWNER + hop), g->previous,
-                                      g->in[hop], g->in_arrival[hop].bytes, DECODE_WRITE, g->sum,
-                                      poisoned);
+                                      g->buffers[hop + 1], g->in_arrival[hop].bytes, DECODE_WRITE,
+                                      g->sum, poisoned);
 
     if (st == STRAIT_OK && !*poisoned)
         x->env->device->kernels->add(g->sum, slice_values(x, slice), slice->shape.elements);
@@ -223,12 +216,28 @@ static strait_status reduce_alone(struct exchange *x)
 }
 
 /* ---- the gathering: hop k brings the average of the rank k + 1 back ---- */
-static strait_status gather(struct exchange *x, bool *moved)
+static strait_status await_averages(struct exchange *x)
 {
     struct ring *g = x->state;
     strait_status st = STRAIT_OK;
 
-    while (g->applied < g->ranks - 1 && st == STRAIT_OK) {
+    for (; g->awaited < g->ranks - 1 && g->awaited <= g->reduced; g->awaited++) {
+        int hop = g->awaited;
+
+        if (slice_back(x, hop + 1).shape.elements == 0) continue;
+        if (!message_ended(x, &g->out_sent[hop], "sending to", &st) || st != STRAIT_OK) break;
+        message_recv(x, g->previous, (uint8_t)(LEG_FROM_OWNER + hop), g->buffers[hop],
+                     g->capacity, &g->gathered_arrival[hop]);
+    }
+    return st;
+}
+
+static strait_status gather(struct exchange *x, bool *moved)
+{
+    struct ring *g = x->state;
+    strait_status st = await_averages(x);
+
+    while (g->applied < g->awaited && st == STRAIT_OK) {
         int hop = g->applied;
         struct slice slice = slice_back(x, hop + 1);
         struct transfer *arrival = &g->gathered_arrival[hop];
@@ -236,10 +245,10 @@ static strait_status gather(struct exchange *x, bool *moved)
         if (slice.shape.elements > 0) {
             if (!message_ended(x, arrival, "receiving from", &st)) return st;
             if (st == STRAIT_OK && hop < g->ranks - 2)
-                message_send(x, g->next, (uint8_t)(LEG_FROM_OWNER + hop + 1), g->gathered[hop],
+                message_send(x, g->next, (uint8_t)(LEG_FROM_OWNER + hop + 1), g->buffers[hop],
                              arrival->bytes, &g->gathered_sent[hop]);
             if (st == STRAIT_OK)
-                st = message_apply(x, &slice, LEG_FROM_OWNER, slice.owner, g->gathered[hop],
+                st = message_apply(x, &slice, LEG_FROM_OWNER, slice.owner, g->buffers[hop],
                                    arrival->bytes);
         }
         g->applied++;

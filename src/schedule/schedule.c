@@ -18,28 +18,31 @@ const struct schedule *schedule_find(const char *name)
 
 strait_status exchange_open(struct exchange *x)
 {
-    const struct device *device = x->env->device;
-    int slices = x->schedule->slices(x->env->cluster);
-    /* the largest slice of any tile up to the capacity */
-    size_t bytes = ((x->capacity + (size_t)slices - 1) / (size_t)slices) * sizeof(float);
-
-    x->scratch = device->allocate(bytes);
-    if (x->scratch == NULL) return error_memory("an exchange");
-    if (x->env->error_feedback) return x->schedule->open(x);
-    x->zeros = device->allocate(bytes);
-    x->sink = device->allocate(bytes);
-    if (x->zeros == NULL || x->sink == NULL) return error_memory("an exchange");
     return x->schedule->open(x);
 }
 
 void exchange_close(struct exchange *x)
 {
-    const struct device *device = x->env->device;
-
     x->schedule->close(x);
-    device->release(x->scratch);
-    device->release(x->zeros);
-    device->release(x->sink);
+}
+
+strait_status workspace_open(struct workspace *work, const struct exchange *x)
+{
+    const struct device *device = x->env->device;
+    size_t slices = (size_t)x->schedule->slices(x->env->cluster);
+    /* the largest slice of any tile up to the capacity */
+    size_t bytes = (x->capacity + slices - 1) / slices * sizeof(float);
+
+    work->scratch = device->allocate(bytes);
+    work->residual = device->allocate(bytes);
+    return work->scratch != NULL && work->residual != NULL ? STRAIT_OK
+                                                           : error_memory("a workspace");
+}
+
+void workspace_close(struct workspace *work, const struct device *device)
+{
+    device->release(work->scratch);
+    device->release(work->residual);
 }
 
 void exchange_begin(struct exchange *x, struct bucket *bucket, uint32_t tile, uint32_t sequence)
@@ -55,10 +58,11 @@ void exchange_begin(struct exchange *x, struct bucket *bucket, uint32_t tile, ui
     memset(x->wire_bytes, 0, sizeof x->wire_bytes);
 }
 
-strait_status exchange_run(struct exchange *x, bool *moved, bool *done)
+strait_status exchange_run(struct exchange *x, struct workspace *work, bool *moved, bool *done)
 {
     strait_status st = STRAIT_OK;
 
+    x->work = work;
     *done = false;
     if (!x->started) {
         x->started = *moved = true;

@@ -27,6 +27,7 @@ struct exchange_env {
     uint64_t seed;       /* of what codecs draw */
     size_t slice;        /* elements of one rank's share of a tile */
     bool error_feedback;
+    bool residual_bf16;  /* residuals are kept as bf16, not fp32 */
     bool may_skip;       /* a step may be taken back: residuals need their old values */
     MPI_Comm comm;       /* for schedules that use MPI's own collectives */
 };
@@ -46,7 +47,8 @@ struct bucket {
      * averages that this rank encodes (tile after tile). Row 0 is as of the last completed
      * step; encoding writes row 1, and only bucket_commit() makes that the new truth. One
      * array in both rows where no step is taken back. NULL without error feedback. */
-    float *residual[2], *owner_residual[2];
+    uint8_t *residual[2], *owner_residual[2];
+    size_t residual_size; /* bytes of an element of these: a float, or a bf16 */
     float *velocity[2]; /* of this rank's gradient, by element; rows as above. NULL: none */
     size_t residual_bytes; /* of all these */
 
@@ -61,6 +63,12 @@ struct bucket {
     double encode_s, decode_s;
 };
 
+/* What a thread that runs tiles needs while it does, a slice each; nothing stays in it. */
+struct workspace {
+    float *scratch;  /* see view.h */
+    float *residual; /* where the bucket has none, or not as floats */
+};
+
 struct exchange {
     const struct exchange_env *env;
     const struct schedule *schedule;
@@ -68,8 +76,7 @@ struct exchange {
     const struct codec *usual_codec; /* of all buckets but those in fp32 */
     bool fp32_too;                   /* some step or bucket travels as fp32 */
     void *state;     /* the schedule's own */
-    float *scratch; /* a slice: see view.h */
-    float *zeros, *sink; /* a slice each, in place of residuals without error feedback */
+    struct workspace *work; /* of the thread that runs the tile */
 
     /* the tile under way; bucket is NULL when there is none */
     struct bucket *bucket;
@@ -127,11 +134,14 @@ size_t bucket_owned_before(const struct bucket *b, const struct exchange_env *en
 /* `env`, `schedule`, `capacity`, `usual_codec` and `fp32_too` are set. */
 strait_status exchange_open(struct exchange *x);
 void exchange_close(struct exchange *x);
+/* For tiles of exchanges like x. */
+strait_status workspace_open(struct workspace *work, const struct exchange *x);
+void workspace_close(struct workspace *work, const struct device *device);
 /* Take on a tile. */
 void exchange_begin(struct exchange *x, struct bucket *bucket, uint32_t tile, uint32_t sequence);
 /* Start it, or go on with it, as far as arrivals allow. May be called from any one thread at
  * a time: nothing that exchanges share changes. */
-strait_status exchange_run(struct exchange *x, bool *moved, bool *done);
+strait_status exchange_run(struct exchange *x, struct workspace *work, bool *moved, bool *done);
 /* It is done: account for it, and be free for the next. */
 void exchange_end(struct exchange *x);
 

@@ -16,6 +16,7 @@ struct simulation {
     const int *nodes;      /* by rank; NULL: one node */
     float **residual;      /* of each rank's gradient */
     float *owner_residual; /* of the average */
+    bool bf16;             /* how residuals are kept */
     float momentum;
     bool sparse;
     float **velocity;      /* of each rank's gradient; NULL: none */
@@ -64,6 +65,11 @@ void simulation_settings(struct simulation *s, const struct codec_settings *sett
     s->settings = *settings;
 }
 
+void simulation_keep_bf16(struct simulation *s)
+{
+    s->bf16 = true;
+}
+
 void simulation_momentum(struct simulation *s, float momentum, bool sparse)
 {
     s->momentum = momentum;
@@ -79,6 +85,17 @@ static void mask(struct simulation *s, int r, size_t from, size_t n, const float
         if (sent[i] != 0) s->velocity[r][from + i] = 0;
 }
 
+/* Overwrites the wire and the scratch. */
+static void round_to_bf16(struct simulation *s, float *x, size_t n)
+{
+    struct codec_shape shape = codec_shape(&codec_bf16, &s->settings, n);
+    const struct codec_draw none = { 0 };
+
+    memset(s->scratch, 0, n * sizeof *s->scratch);
+    codec_encode(&shape, kernels_host(), none, x, s->scratch, s->scratch, s->wire);
+    codec_decode(&shape, kernels_host(), none, s->wire, shape.wire_bytes, DECODE_WRITE, x);
+}
+
 /* out = what a decoder makes of x + residual as rank r encodes it, at `first` of the bucket;
  * residual = the rest. */
 static void convey(struct simulation *s, int r, size_t first, const float *x, float *residual,
@@ -88,8 +105,9 @@ static void convey(struct simulation *s, int r, size_t first, const float *x, fl
     struct codec_draw draw = message_draw(SIMULATION_SEED, s->step, s->bucket, r, first);
 
     codec_encode(&shape, kernels_host(), draw, x, residual, s->scratch, s->wire);
-    if (s->codec->lossy) memcpy(residual, s->scratch, n * sizeof *residual);
     codec_decode(&shape, kernels_host(), draw, s->wire, shape.wire_bytes, DECODE_WRITE, out);
+    if (s->codec->lossy) memcpy(residual, s->scratch, n * sizeof *residual);
+    if (s->codec->lossy && s->bf16) round_to_bf16(s, residual, n);
 }
 
 /* The tile [begin, begin + n) by sra. */

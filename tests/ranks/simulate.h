@@ -24,6 +24,9 @@ void simulation_place(struct simulation *s, const int *nodes);
 /* From the next step on. */
 void simulation_settings(struct simulation *s, const struct codec_settings *settings);
 
+/* From the first step on, residuals are kept as bf16. */
+void simulation_keep_bf16(struct simulation *s);
+
 /* From the first step on, every rank keeps a velocity; where it sent an element, that starts
  * at 0 again if the codec is sparse. */
 void simulation_momentum(struct simulation *s, float momentum, bool sparse);

@@ -23,17 +23,22 @@ struct variant {
     const struct codec *codec;
     const char *label, *extra;
     struct codec_settings settings;
+    bool residual_bf16;
 };
 
 #define USUAL .block = 64, .topk_ratio = 0.05
 static const struct variant variants[] = {
-    { &codec_int8, "int8 by chance", "comm.rounding=stochastic", { USUAL, .stochastic = true } },
-    { &codec_int2, "int2 by chance", "comm.rounding=stochastic", { USUAL, .stochastic = true } },
+    { &codec_int8, "int8 by chance", "comm.rounding=stochastic",
+      { USUAL, .stochastic = true }, false },
+    { &codec_int2, "int2 by chance", "comm.rounding=stochastic",
+      { USUAL, .stochastic = true }, false },
+    { &codec_int4, "int4, bf16 residual", "comm.residual=bf16", { USUAL }, true },
+    { &codec_topk, "topk, bf16 residual", "comm.residual=bf16", { USUAL }, true },
 };
 
 static struct variant variant_of(const struct codec *codec)
 {
-    return (struct variant){ codec, codec->name, NULL, { USUAL } };
+    return (struct variant){ codec, codec->name, NULL, { USUAL }, false };
 }
 
 static float gradient(int rank, int tensor, int step, size_t i)
@@ -145,6 +150,10 @@ static struct reference *new_reference(const struct variant *v)
     ref->shared = simulation_new(v->codec, &v->settings, SHARED, ranks_size, 0);
     simulation_place(ref->large, layout_nodes[ranks_size]);
     simulation_place(ref->shared, layout_nodes[ranks_size]);
+    if (v->residual_bf16) {
+        simulation_keep_bf16(ref->large);
+        simulation_keep_bf16(ref->shared);
+    }
     for (int b = 0; b < 2; b++) {
         ref->all[b] = calloc((size_t)ranks_size, sizeof *ref->all[b]);
         ref->average[b] = malloc(LARGE * sizeof(float));
