@@ -98,4 +98,5 @@ const struct kernels OF_ISA(kernels) = {
     .int4 = ROW(int4),
     .int2 = ROW(int2),
     .onebit = ROW(onebit),
+    .randk = ROW(randk),
 };

@@ -55,7 +55,7 @@ struct kernels {
     /* out = keep * old + x; out is old itself or does not overlap it */
     void (*decay_add)(const float *old, float keep, const float *x, size_t n, float *out);
     void (*to_bf16)(const float *x, size_t n, uint8_t *out); /* as bf16 payloads hold them */
-    struct codec_kernels fp32, bf16, fp16, int8, topk, fp8, int4, int2, onebit;
+    struct codec_kernels fp32, bf16, fp16, int8, topk, fp8, int4, int2, onebit, randk;
 };
 
 /* The host's tables: the same loops compiled for several instruction sets. All give the
@@ -96,6 +96,7 @@ DECLARE_CODEC(fp8);
 DECLARE_CODEC(int4);
 DECLARE_CODEC(int2);
 DECLARE_CODEC(onebit);
+DECLARE_CODEC(randk);
 #endif
 
 #endif

@@ -112,7 +112,7 @@ bool bench_sizes(const char *command, const char *text, struct bench_sizes *out)
 static const struct { const char *codec, *key; } parameters[] = {
     { "fp8", "comm.block" },  { "int8", "comm.block" },   { "int4", "comm.block" },
     { "int2", "comm.block" }, { "onebit", "comm.block" },
-    { "topk", "comm.topk_ratio" },
+    { "topk", "comm.topk_ratio" }, { "randk", "comm.randk_ratio" },
 };
 
 static bool set_parameter(const char *command, struct bench_codec_choice *choice,

@@ -15,7 +15,7 @@ static const char *const formats[] = { "csv", "idx", NULL };
 static const char *const models[] = { "mlp", NULL };
 static const char *const optimizers[] = { "sgd", "adam", NULL };
 static const char *const codecs[] = { "fp32", "bf16", "fp16", "int8", "topk", "fp8", "int4",
-                                     "int2", "onebit", NULL };
+                                     "int2", "onebit", "randk", NULL };
 static const char *const schedules[] = { "sra", "ring", "hierarchical", "allgather",
                                         "dense", NULL };
 static const char *const transports[] = { "ucx", "mpi", NULL };
@@ -105,12 +105,14 @@ const struct option config_options[] = {
     STEPS("comm.block", "elements", "256", 8, 65536, 8, comm.block,
           "fp8, int8, int4, int2, onebit: elements that share a scale"),
     REAL("comm.topk_ratio", "", "0.05", 1e-6, 1.0, comm.topk_ratio,
-         "topk: share of each slice's elements that is sent"),
+         "topk: share of each slice's elements that is sent: the largest"),
+    REAL("comm.randk_ratio", "", "0.25", 1e-6, 1.0, comm.randk_ratio,
+         "randk: share of each slice's elements that is sent: drawn by chance"),
     INT("comm.ratio_warmup_steps", "steps", "0", 0, LARGE, comm.ratio_warmup_steps,
-        "topk: steps, after comm.warmup_steps, in which the share that is sent falls by the same "
-        "factor each, from comm.ratio_warmup_from to comm.topk_ratio"),
+        "topk, randk: steps, after comm.warmup_steps, in which the share that is sent falls by the "
+        "same factor each, from comm.ratio_warmup_from to the codec's ratio"),
     REAL("comm.ratio_warmup_from", "", "0.25", 1e-6, 1.0, comm.ratio_warmup_from,
-         "topk: the share in the first of those steps, where it is larger"),
+         "topk, randk: the share in the first of those steps, where it is larger"),
     CHOICE("comm.rounding", "nearest", roundings, comm.rounding,
            "fp8, int8, int4, int2: to the nearest code, or to one of the two around the value by "
            "chance, so that the mean is right (int2: with a larger scale)"),
@@ -122,7 +124,7 @@ const struct option config_options[] = {
            "what is kept of that: fp32; bf16: half the memory, rounded"),
     REAL("comm.momentum_correction", "", "0", 0.0, 0.9999, comm.momentum_correction,
          "momentum that each rank applies to its own gradient before it is encoded, in place of "
-         "train.momentum; topk: an element that is sent loses it (arXiv 1712.01887); 0: none"),
+         "train.momentum; topk, randk: what is sent of it is lost (arXiv 1712.01887); 0: none"),
     REAL("comm.clip_norm", "", "0", 0.0, 1e30, comm.clip_norm,
          "before that, each rank scales each tensor's gradient down to an L2 norm of this by "
          "the square root of the number of ranks; 0: never"),

@@ -6,7 +6,8 @@
 
 const struct codec *const codec_table[] = {
     &codec_fp32, &codec_bf16, &codec_fp16, &codec_int8, &codec_topk,
-    &codec_fp8, &codec_int4, &codec_int2, &codec_onebit, NULL,
+    &codec_fp8, &codec_int4, &codec_int2, &codec_onebit, &codec_randk,
+    NULL,
 };
 
 const struct codec *codec_find(const char *name)
@@ -21,6 +22,7 @@ struct codec_settings codec_settings_of(const struct strait_config *config)
     return (struct codec_settings){
         .block = (uint32_t)config->comm.block,
         .topk_ratio = config->comm.topk_ratio,
+        .randk_ratio = config->comm.randk_ratio,
         .stochastic = strcmp(config->comm.rounding, "stochastic") == 0,
     };
 }

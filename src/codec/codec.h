@@ -14,7 +14,7 @@
 /* What the configuration says about codecs. */
 struct codec_settings {
     uint32_t block;    /* elements that share a scale; a multiple of 8 */
-    double topk_ratio; /* topk: share of the elements that is sent */
+    double topk_ratio, randk_ratio; /* share of the elements that is sent */
     bool stochastic;   /* fp8, int8, int4, int2: round by chance, right on average */
 };
 
@@ -33,6 +33,13 @@ struct codec_shape {
     bool stochastic;  /* the sender's choice: receivers need not know */
 };
 
+/* Where a run of elements stands in the sequences of the counter-based generator. */
+struct codec_draw {
+    uint64_t key;   /* of what sender and receiver draw alike */
+    uint64_t noise; /* of what the sender alone draws */
+    uint64_t first; /* the count at element 0 */
+};
+
 struct codec {
     const char *name;
     uint8_t id;        /* in the payload header; never reused */
@@ -42,11 +49,12 @@ struct codec {
     void (*lay_out)(const struct codec_settings *settings, struct codec_shape *shape);
     /* Set to 0 those of x's elements that `wire`, which encode just wrote, conveys. NULL: a
      * codec that conveys something of every element. */
-    void (*clear_sent)(const struct codec_shape *shape, const uint8_t *wire, float *x);
+    void (*clear_sent)(const struct codec_shape *shape, struct codec_draw draw,
+                       const uint8_t *wire, float *x);
 };
 
 extern const struct codec codec_fp32, codec_bf16, codec_fp16, codec_int8, codec_topk, codec_fp8,
-    codec_int4, codec_int2, codec_onebit;
+    codec_int4, codec_int2, codec_onebit, codec_randk;
 
 /* All codecs, NULL at the end. */
 extern const struct codec *const codec_table[];
@@ -56,13 +64,6 @@ const struct codec *codec_find(const char *name);
 
 struct codec_shape codec_shape(const struct codec *codec, const struct codec_settings *settings,
                                size_t elements);
-
-/* Where a run of elements stands in the sequences of the counter-based generator. */
-struct codec_draw {
-    uint64_t key;   /* of what sender and receiver draw alike */
-    uint64_t noise; /* of what the sender alone draws */
-    uint64_t first; /* the count at element 0 */
-};
 
 /* Encode x + residual_in to wire (shape->wire_bytes) and leave in residual_out what the
  * decoder will miss. The residuals are n floats each, the same or apart; a lossless

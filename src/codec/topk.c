@@ -19,10 +19,12 @@ static void lay_out(const struct codec_settings *settings, struct codec_shape *s
     shape->wire_bytes = (bitmap < indices ? bitmap : indices) + 4 * (size_t)shape->param;
 }
 
-static void clear_sent(const struct codec_shape *shape, const uint8_t *wire, float *x)
+static void clear_sent(const struct codec_shape *shape, struct codec_draw draw,
+                       const uint8_t *wire, float *x)
 {
     uint32_t k = shape->param;
 
+    (void)draw;
     if (shape->variant == TOPK_BITMAP)
         for (size_t i = 0; i < shape->elements; i++)
             x[i] = wire[i / 8] >> i % 8 & 1 ? 0.0f : x[i];

@@ -36,5 +36,6 @@ struct codec_settings settings_at(const struct strait_config *config, uint32_t s
     struct codec_settings settings = codec_settings_of(config);
 
     settings.topk_ratio = ratio_at(config, settings.topk_ratio, step);
+    settings.randk_ratio = ratio_at(config, settings.randk_ratio, step);
     return settings;
 }

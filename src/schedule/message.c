@@ -111,7 +111,8 @@ static void mask_momentum(struct exchange *x, const struct slice *slice, const u
     const struct codec *codec = slice->shape.codec;
 
     if (x->bucket->velocity[1] != NULL && codec->clear_sent != NULL)
-        codec->clear_sent(&slice->shape, wire, x->bucket->velocity[1] + x->begin + slice->begin);
+        codec->clear_sent(&slice->shape, draw_of(x, slice), wire,
+                          x->bucket->velocity[1] + x->begin + slice->begin);
 }
 
 strait_status message_encode(struct exchange *x, const struct slice *slice, uint8_t leg,

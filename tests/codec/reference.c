@@ -165,6 +165,19 @@ static void topk(const float *v, size_t n, uint32_t k, float *out)
     free(items);
 }
 
+/* The element of each run whose part of the run is the generator's part of 2^32. */
+static void randk(const float *v, size_t n, uint32_t k, struct codec_draw draw, float *out)
+{
+    memset(out, 0, n * sizeof *out);
+    for (uint64_t j = 0; j < k; j++) {
+        uint64_t begin = j * n / k, end = (j + 1) * n / k;
+        double part = (double)(random_mix(draw.key ^ (draw.first + begin)) >> 32) / 0x1p32;
+        size_t at = begin + (size_t)floor(part * (double)(end - begin));
+
+        out[at] = v[at];
+    }
+}
+
 static void block(const char *codec, const float *v, size_t n, const struct rule *rule, float *out)
 {
     if (strcmp(codec, "fp8") == 0) rounded_block(v, n, 448, rule, e4m3, out);
@@ -185,13 +198,14 @@ void reference_decoded(const struct codec_shape *shape, struct codec_draw draw, 
         topk(v, n, shape->param, out);
         return;
     }
+    if (strcmp(codec, "randk") == 0) randk(v, n, shape->param, draw, out);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(codec, "fp32") == 0) out[i] = v[i];
         if (strcmp(codec, "bf16") == 0)
             out[i] = (float)reference_round(v[i], 8, -133, 0x1.fep127);
         if (strcmp(codec, "fp16") == 0)
             out[i] = (float)reference_round(v[i], 11, -24, 65504.0);
-        if (param > 0 && i % param == 0) {
+        if (param > 0 && i % param == 0 && strcmp(codec, "randk") != 0) {
             struct rule rule = { shape->stochastic, draw.noise, draw.first + i };
 
             block(codec, v + i, n - i < param ? n - i : param, &rule, out + i);

@@ -23,7 +23,7 @@ struct variant {
     struct codec_settings settings;
 };
 
-#define USUAL .block = 32, .topk_ratio = 0.03
+#define USUAL .block = 32, .topk_ratio = 0.03, .randk_ratio = 0.07
 static const struct codec_settings usual = { USUAL };
 static const struct variant others[] = {
     { &codec_fp8, "fp8 by chance", { USUAL, .stochastic = true } },
@@ -437,6 +437,8 @@ static void error_feedback_conveys_everything_in_the_end(void **state)
     for (int i = 0; variant_at(i, &v); i++) {
         struct trial *t = trial_of(&v, N, 0);
         double conveyed[N] = { 0 };
+        /* one element in 14 may have to wait for long: 200 steps once in 3 million times */
+        double allowed = v.codec == &codec_randk ? 0.5 : 0.1;
 
         memset(t->before, 0, sizeof t->before);
         for (uint64_t step = 0; step < STEPS; step++) {
@@ -451,7 +453,7 @@ static void error_feedback_conveys_everything_in_the_end(void **state)
         for (int e = 0; e < N; e++) {
             double off = fabs(conveyed[e] / STEPS - (double)t->x[e]);
 
-            if (off > 0.1) fail_msg("%s, element %d is off by %g", v.label, e, off);
+            if (off > allowed) fail_msg("%s, element %d is off by %g", v.label, e, off);
         }
         free(t);
     }

@@ -5,7 +5,7 @@
 #include "schedule/payload.h"
 
 static const float values[8] = { 0.0f, 1.0f, -1.0f, 0.5f, -3.25f, 1e-3f, 100.0f, -65536.0f };
-static const struct codec_settings settings = { .block = 8, .topk_ratio = 0.3 };
+static const struct codec_settings settings = { .block = 8, .topk_ratio = 0.3, .randk_ratio = 0.3 };
 
 static const struct codec_draw draw = { .key = 0x0123456789abcdef, .noise = 0x0123456789abcdef,
                                         .first = 0xfffffffc };
@@ -72,6 +72,14 @@ static void topk_bytes(void **state) /* k = ceil(0.3 * 8) = 3 */
 
     (void)state;
     expect(&codec_topk, golden, sizeof golden);
+}
+
+static void randk_bytes(void **state) /* one each of elements 0-1, 2-4 and 5-7 */
+{
+    static const uint8_t golden[12] = { 0, 0, 0, 0, 0, 0, 0, 0x3f, 0x6f, 0x12, 0x83, 0x3a };
+
+    (void)state;
+    expect(&codec_randk, golden, sizeof golden);
 }
 
 static void topk_index_bytes(void **state) /* 16-bit, then 32-bit indices */
@@ -206,7 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_bytes), cmocka_unit_test(bf16_bytes), cmocka_unit_test(fp16_bytes),
         cmocka_unit_test(int8_bytes), cmocka_unit_test(topk_bytes),
-        cmocka_unit_test(topk_index_bytes),
+        cmocka_unit_test(topk_index_bytes), cmocka_unit_test(randk_bytes),
         cmocka_unit_test(fp8_bytes),
         cmocka_unit_test(int4_bytes), cmocka_unit_test(int2_bytes), cmocka_unit_test(onebit_bytes),
         cmocka_unit_test(bytes_by_chance), cmocka_unit_test(header_bytes),

@@ -31,6 +31,9 @@ void simulation_keep_bf16(struct simulation *s);
  * at 0 again if the codec is sparse. */
 void simulation_momentum(struct simulation *s, float momentum, bool sparse);
 
+/* A step that all ranks skip. */
+void simulation_skip(struct simulation *s);
+
 /* The next step by the named schedule with slices of that many elements: grads[r] are rank r's
  * n floats; `average` receives what all ranks must get. Of dense, the sum is exact. */
 void simulation_step(struct simulation *s, const char *schedule, size_t slice,
