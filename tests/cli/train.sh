@@ -15,7 +15,7 @@ for n in 1 2 3 4 7; do
     ok "$n ranks learn the digits and report a row each"
 done
 
-for codec in fp32 bf16 fp16 int8 topk fp8 int4 int2 onebit randk; do
+for codec in fp32 bf16 fp16 int8 topk fp8 int4 int2 onebit; do
     ranks 3 "$STRAIT" train "$SMOKE" $short --set comm.codec=$codec >out 2>&1
     [ $? -eq 0 ] && [ "$(accuracy)" -ge 80 ] && [ -n "$(replicas)" ]
     ok "3 ranks learn with $codec"
@@ -25,6 +25,11 @@ ranks 3 "$STRAIT" train "$SMOKE" $short --set comm.codec=topk --set comm.topk_ra
     --set train.momentum=0 >out 2>&1
 [ $? -eq 0 ] && [ "$(accuracy)" -ge 80 ] && [ -n "$(replicas)" ]
 ok "3 ranks learn with topk of 1 %, its warm-up, momentum correction and clipping"
+ranks 3 "$STRAIT" train "$SMOKE" $short --set comm.codec=randk --set comm.ratio_warmup_from=1 \
+    --set comm.ratio_warmup_steps=60 --set comm.clip_norm=4 --set comm.momentum_correction=0.9 \
+    --set train.momentum=0 >out 2>&1
+[ $? -eq 0 ] && [ "$(accuracy)" -ge 80 ] && [ -n "$(replicas)" ]
+ok "3 ranks learn with randk, its warm-up, momentum correction and clipping"
 ranks 3 "$STRAIT" train "$SMOKE" $short >out 2>&1
 best=$(replicas)
 STRAIT_KERNELS=baseline ranks 3 "$STRAIT" train "$SMOKE" $short >out 2>&1
