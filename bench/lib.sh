@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lib.sh - sourced by the scripts of this folder: the program under test, nodes and ranks to run
-# it on, medians, and bars. A script sets `usage` before it calls bench_start.
+# lib.sh - sourced by scripts of this folder: the program under test, medians, and bars. A script sets `usage` before it calls bench_start.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 name=$(basename "$0")
 missed=0
@@ -15,12 +14,7 @@ help_if_asked() { # help_if_asked ARGUMENT...
     esac
 }
 
-bench_end() {
-    [ -z "$cluster" ] || "$root/scripts/netcluster" down >/dev/null 2>&1 || true
-    rm -rf "$work"
-}
-
-# The program goes to $strait, a folder for results to $work; both nodes and folder go at the end.
+# The program goes to $strait, a folder for results to $work, until the end.
 bench_start() {
     strait=${STRAIT:-}
     [ -n "$strait" ] || for strait in ./strait "$root/build/strait"; do
@@ -28,24 +22,12 @@ bench_start() {
     done
     [ -x "$strait" ] || die "no program $strait: build it, or name it in STRAIT"
     strait=$(readlink -f "$strait")
-    work=$(mktemp -d) cluster=
-    trap bench_end EXIT
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
     trap 'exit 130' INT TERM
 }
 
-cluster_up() { # cluster_up NODES RATE
-    [ "$(id -u)" -eq 0 ] || die "nodes need root: run it with sudo"
-    cluster=yes
-    "$root/scripts/netcluster" up "$1" "$2" >/dev/null
-}
-
-on_nodes() { # on_nodes RANKS ARGUMENT... - the program, over the nodes that are up
-    local ranks=$1
-    shift
-    "$root/scripts/netcluster" mpirun -np "$ranks" -- "$strait" "$@"
-}
-
-on_host() { # on_host RANKS ARGUMENT... - the program, without nodes
+on_host() { # on_host RANKS ARGUMENT...
     local ranks=$1
     shift
     mpirun -q -np "$ranks" --oversubscribe --bind-to none "$strait" "$@"
@@ -79,14 +61,13 @@ compute() { # compute FORMAT EXPRESSION - in awk's arithmetic
     awk "BEGIN { printf \"$1\", ($2) }"
 }
 
-# bar WHAT VALUE at-least|at-most|more-than NEED [REMARK] - print it; a miss goes to $missed
+# bar WHAT VALUE at-least|at-most NEED [REMARK] - print it; a miss goes to $missed
 bar() {
     local test
     case $3 in
     at-least) test=">=" ;;
     at-most) test="<=" ;;
-    more-than) test=">" ;;
-    *) die "bar wants at-least, at-most or more-than, not $3" ;;
+    *) die "bar wants at-least or at-most, not $3" ;;
     esac
     echo "bar: $1: $2 (needs ${3/-/ } $4)${5:+; $5}"
     awk -v value="$2" -v need="$4" "BEGIN { exit !(value $test need) }" && return

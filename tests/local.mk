@@ -41,7 +41,8 @@ if !SANITIZERS
 check_PROGRAMS += tests/ranks/test_allocations
 endif
 tests_ranks_test_exchange_SOURCES = tests/ranks/test_exchange.c tests/ranks/simulate.c \
-	tests/ranks/simulate.h tests/lib/ranks.c tests/lib/ranks.h
+	tests/ranks/simulate.h tests/ranks/due_bytes.c tests/ranks/due_bytes.h \
+	tests/lib/ranks.c tests/lib/ranks.h
 tests_ranks_test_faults_SOURCES = tests/ranks/test_faults.c tests/lib/ranks.c tests/lib/ranks.h
 tests_ranks_test_allocations_SOURCES = tests/ranks/test_allocations.c tests/lib/allocations.c \
 	tests/lib/allocations.h tests/lib/ranks.c tests/lib/ranks.h

@@ -139,7 +139,7 @@ static strait_status open_window(strait_context *ctx)
     if (p->due == NULL) return error_memory("exchanges");
     for (int i = 0; i < p->window_size && st == STRAIT_OK; i++) {
         p->window[i] = each;
-        st = exchange_open(&p->window[i]);
+        st = each.schedule->open(&p->window[i]);
     }
     if (st == STRAIT_OK) st = workspace_open(&p->work, &each);
     /* MPI's collectives must start in the same order on all ranks: one thread's work */
@@ -298,7 +298,7 @@ static void free_exchanges(strait_context *ctx)
 
     workers_close(p->workers);
     for (int i = 0; p->window != NULL && i < p->window_size; i++)
-        if (p->window[i].env != NULL) exchange_close(&p->window[i]);
+        if (p->window[i].env != NULL) p->window[i].schedule->close(&p->window[i]);
     for (int b = 0; p->buckets != NULL && b < ctx->plan.count; b++)
         bucket_close(&p->buckets[b], &ctx->env);
     if (p->window != NULL) workspace_close(&p->work, ctx->env.device);

@@ -12,6 +12,11 @@ static bool is_empty(const struct member *member)
     return member->slice.shape.elements == 0;
 }
 
+static bool is_idle(const struct transfer *transfer)
+{
+    return transfer_state(transfer) == TRANSFER_IDLE;
+}
+
 /* ---- set-up ---- */
 static strait_status open_member(struct group *g, struct member *member)
 {
@@ -68,7 +73,6 @@ void group_begin(struct exchange *x, struct group *g)
         m->slice.owner = m->rank;
         if (g->exact) slice_in_fp32(x, &m->slice);
         m->applied = is_empty(m);
-        m->given = m->awaited = false;
         m->sent.state = m->arrival.state = m->average_arrival.state = TRANSFER_IDLE;
     }
     own->slice.owned_before = g->owned_before;
@@ -98,7 +102,6 @@ strait_status group_contribute(struct exchange *x, struct group *g, int member,
     if (is_empty(m)) return STRAIT_OK;
     st = message_encode(x, &m->slice, leg, poisoned, values, RESIDUAL_OWN, m->exchanged, &bytes);
     if (st == STRAIT_OK) message_send(x, m->rank, leg, m->exchanged, bytes, &m->sent);
-    m->given = true;
     return st;
 }
 
@@ -107,11 +110,12 @@ static strait_status await_average(struct exchange *x, struct group *g, struct m
 {
     strait_status st = STRAIT_OK;
 
-    if (m->awaited || !m->given || !message_ended(x, &m->sent, "sending to", &st)) return st;
+    if (is_idle(&m->sent) || !is_idle(&m->average_arrival) ||
+        !message_ended(x, &m->sent, "sending to", &st))
+        return st;
     if (st == STRAIT_OK)
         message_recv(x, m->rank, (uint8_t)(LEG_FROM_OWNER + g->lane), m->exchanged, g->capacity,
                      &m->average_arrival);
-    m->awaited = true;
     return st;
 }
 
@@ -174,7 +178,7 @@ static strait_status apply_average(struct exchange *x, struct group *g, struct m
 {
     strait_status st = await_average(x, g, m);
 
-    if (st != STRAIT_OK || m->applied || !m->awaited ||
+    if (st != STRAIT_OK || m->applied || is_idle(&m->average_arrival) ||
         !message_ended(x, &m->average_arrival, "receiving from", &st))
         return st;
     if (st == STRAIT_OK)

@@ -20,7 +20,6 @@ struct member {
     struct slice slice;                    /* the one it owns */
     uint8_t *exchanged;                    /* this rank's message to it, then its average */
     struct transfer sent, average_arrival; /* of these two */
-    bool given, awaited;                   /* the one was sent; the other may come */
     uint8_t *contribution;                 /* its message to this rank's slice */
     struct transfer arrival, sent_average; /* of that; the average out to it */
     bool applied;                          /* its average is in the caller's tensors */

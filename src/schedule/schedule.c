@@ -16,16 +16,6 @@ const struct schedule *schedule_find(const char *name)
     return NULL;
 }
 
-strait_status exchange_open(struct exchange *x)
-{
-    return x->schedule->open(x);
-}
-
-void exchange_close(struct exchange *x)
-{
-    x->schedule->close(x);
-}
-
 strait_status workspace_open(struct workspace *work, const struct exchange *x)
 {
     const struct device *device = x->env->device;

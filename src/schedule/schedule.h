@@ -97,7 +97,7 @@ struct schedule {
     int (*slices)(const struct cluster *);
     /* Of a tile of n elements, how many this rank encodes as their owner. */
     size_t (*owned)(const struct cluster *, size_t n);
-    /* Allocate all that tiles will need. */
+    /* Allocate all that tiles will need; the exchange's first five members are set. */
     strait_status (*open)(struct exchange *);
     /* Begin the tile that is set. */
     strait_status (*start)(struct exchange *);
@@ -131,9 +131,6 @@ const float *bucket_momentum(struct bucket *b, const struct exchange_env *env, s
 size_t bucket_owned_before(const struct bucket *b, const struct exchange_env *env, uint32_t tile);
 
 /* ---- schedule.c */
-/* `env`, `schedule`, `capacity`, `usual_codec` and `fp32_too` are set. */
-strait_status exchange_open(struct exchange *x);
-void exchange_close(struct exchange *x);
 /* For tiles of exchanges like x. */
 strait_status workspace_open(struct workspace *work, const struct exchange *x);
 void workspace_close(struct workspace *work, const struct device *device);

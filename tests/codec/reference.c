@@ -198,14 +198,17 @@ void reference_decoded(const struct codec_shape *shape, struct codec_draw draw, 
         topk(v, n, shape->param, out);
         return;
     }
-    if (strcmp(codec, "randk") == 0) randk(v, n, shape->param, draw, out);
+    if (strcmp(codec, "randk") == 0) {
+        randk(v, n, shape->param, draw, out);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         if (strcmp(codec, "fp32") == 0) out[i] = v[i];
         if (strcmp(codec, "bf16") == 0)
             out[i] = (float)reference_round(v[i], 8, -133, 0x1.fep127);
         if (strcmp(codec, "fp16") == 0)
             out[i] = (float)reference_round(v[i], 11, -24, 65504.0);
-        if (param > 0 && i % param == 0 && strcmp(codec, "randk") != 0) {
+        if (param > 0 && i % param == 0) {
             struct rule rule = { shape->stochastic, draw.noise, draw.first + i };
 
             block(codec, v + i, n - i < param ? n - i : param, &rule, out + i);

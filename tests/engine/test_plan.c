@@ -150,6 +150,11 @@ static void the_ratio_warms_up_by_one_factor_a_step(void **state)
     assert_ok(config_assign(&config, "comm.ratio_warmup_from=0.0005"));
     assert_true(settings_at(&config, 0).topk_ratio == 0.001);
     assert_true(settings_at(&config, UINT32_MAX).topk_ratio == 0.001);
+    /* randk's likewise */
+    settings(&config, "comm.randk_ratio=0.1", "comm.ratio_warmup_steps=2");
+    assert_true(settings_at(&config, 0).randk_ratio == 0.25);
+    assert_true(fabs(settings_at(&config, 1).randk_ratio - sqrt(0.25 * 0.1)) < 1e-9);
+    assert_true(settings_at(&config, 2).randk_ratio == 0.1);
 }
 
 int main(void)
