@@ -89,6 +89,8 @@ const struct kernels OF_ISA(kernels) = {
     .divide = dense_divide,
     .decay_add = dense_decay_add,
     .to_bf16 = OF_ISA(half_to_bf16),
+    .factors = { OF_ISA(factors_times), OF_ISA(factors_transposed_times), OF_ISA(factors_rebuild),
+                 OF_ISA(factors_orthonormalise) },
     .fp32 = ROW(fp32),
     .bf16 = ROW(bf16),
     .fp16 = ROW(fp16),

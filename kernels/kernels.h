@@ -47,6 +47,25 @@ struct codec_kernels {
     decode_kernel *decode, *decode_add;
 };
 
+/* A matrix M of rows x columns, row after row, and thin factors, column after column: P is
+ * `rank` columns of `rows` elements, Q `rank` columns of `columns` elements. Where P's columns
+ * are `stride` apart, M may be some rows of a larger matrix. Nothing overlaps.
+ * A value that is not finite makes the results that depend on it not finite. */
+struct factor_kernels {
+    /* P = M Q */
+    void (*times)(const float *m, size_t rows, size_t columns, const float *q, size_t rank,
+                  float *p, size_t stride);
+    /* Q = M' P */
+    void (*transposed_times)(const float *m, size_t rows, size_t columns, const float *p,
+                             size_t rank, float *q);
+    /* residual = M - P Q' (NULL: not wanted), then M = P Q'; returns the largest magnitude
+     * bits of that */
+    uint32_t (*rebuild)(float *m, size_t rows, size_t columns, const float *p, size_t stride,
+                        const float *q, size_t rank, float *residual);
+    /* P's columns to length 1, at right angles; one that depends on those before it, to 0 */
+    void (*orthonormalise)(float *p, size_t rows, size_t rank);
+};
+
 struct kernels {
     const char *name; /* of the instruction set */
     uint32_t (*largest)(const float *x, size_t n);          /* magnitude bits */
@@ -55,6 +74,7 @@ struct kernels {
     /* out = keep * old + x; out is old itself or does not overlap it */
     void (*decay_add)(const float *old, float keep, const float *x, size_t n, float *out);
     void (*to_bf16)(const float *x, size_t n, uint8_t *out); /* as bf16 payloads hold them */
+    struct factor_kernels factors;
     struct codec_kernels fp32, bf16, fp16, int8, topk, fp8, int4, int2, onebit, randk;
 };
 
@@ -97,6 +117,15 @@ DECLARE_CODEC(int4);
 DECLARE_CODEC(int2);
 DECLARE_CODEC(onebit);
 DECLARE_CODEC(randk);
+
+/* factors.c */
+void OF_ISA(factors_times)(const float *m, size_t rows, size_t columns, const float *q,
+                           size_t rank, float *p, size_t stride);
+void OF_ISA(factors_transposed_times)(const float *m, size_t rows, size_t columns, const float *p,
+                                      size_t rank, float *q);
+uint32_t OF_ISA(factors_rebuild)(float *m, size_t rows, size_t columns, const float *p,
+                                 size_t stride, const float *q, size_t rank, float *residual);
+void OF_ISA(factors_orthonormalise)(float *p, size_t rows, size_t rank);
 #endif
 
 #endif

@@ -83,7 +83,8 @@ struct bench_tensors {
 
 /* Of "resnet50", "bert-large", "gpt2", or the file of that name. Local. */
 strait_status bench_tensors_load(const char *text, struct bench_tensors *out);
-/* As equal as can be, fewer than `count` where there are fewer elements. */
+/* Matrices near to squares, as equal as can be; fewer than `count` where there are fewer
+ * elements. */
 strait_status bench_tensors_even(size_t elements, int count, struct bench_tensors *out);
 void bench_tensors_free(struct bench_tensors *tensors);
 

@@ -55,7 +55,7 @@ static void print_help(void)
            "  --codec LIST      codecs, as int8,topk:0.01 (default all)\n"
            "  --schedule LIST   `strait info` lists them; or all (default sra)\n"
            "  --sizes RANGE     bytes of fp32: 1M, 4K:256M or 4K:256M:2 (default 4K:16M:4)\n"
-           "  --tensors T       cut the gradient into T equal tensors (default 1)\n"
+           "  --tensors T       cut the gradient into T equal matrices (default 1)\n"
            "  --gradients G     instead of both, the tensors of resnet50, bert-large, gpt2, or\n"
            "                    of a file: a tensor a line in forward order, as conv1 64 3 7 7\n"
            "  --values FILE     exchange these fp32 values, from rank * size on, over and over\n"

@@ -172,6 +172,19 @@ static strait_status settings_of(const struct bench_codec_choice *choice,
     return st;
 }
 
+/* Leave out of `all` what is no loop over a slice; alone, it is an error. */
+static int only_slices(const char *command, struct bench_codec_choice *choices, int count)
+{
+    int kept = 0;
+
+    for (int i = 0; i < count; i++)
+        if (!choices[i].codec->factored) choices[kept++] = choices[i];
+    if (kept == 0 && count > 0)
+        usage_error(command, "%s works on whole matrices: see strait bench allreduce",
+                    choices[0].label);
+    return kept;
+}
+
 static strait_status run(const struct bench_codec_choice *choices, int count,
                          const struct codec_settings *settings, size_t elements, int repeats,
                          struct bench_table *table)
@@ -217,7 +230,8 @@ int bench_codec(int argc, char **argv)
         return 0;
     }
     if (!bench_parse(command, argc, argv, options, &sets)) return EXIT_USAGE;
-    if ((count = bench_codecs(command, codec, choices)) == 0) return EXIT_USAGE;
+    count = only_slices(command, choices, bench_codecs(command, codec, choices));
+    if (count == 0) return EXIT_USAGE;
     for (int i = 0; i < count; i++)
         if (settings_of(&choices[i], &sets, &settings[i]))
             return usage_error(command, "%s", strait_error_message());

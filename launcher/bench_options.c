@@ -113,6 +113,7 @@ static const struct { const char *codec, *key; } parameters[] = {
     { "fp8", "comm.block" },  { "int8", "comm.block" },   { "int4", "comm.block" },
     { "int2", "comm.block" }, { "onebit", "comm.block" },
     { "topk", "comm.topk_ratio" }, { "randk", "comm.randk_ratio" },
+    { "powersgd", "comm.powersgd_rank" },
 };
 
 static bool set_parameter(const char *command, struct bench_codec_choice *choice,

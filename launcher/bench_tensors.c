@@ -2,6 +2,7 @@
  * bench_tensors.c - the tensors that a gradient is made of: a number of equal ones, those of
  * a known model, or those that a file lists. All in forward order, from published dimensions. */
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,16 +223,25 @@ strait_status bench_tensors_load(const char *text, struct bench_tensors *out)
     return st;
 }
 
+/* Rows of the matrix with that many elements that is nearest to a square, the wide one. */
+static size_t rows_of(size_t elements)
+{
+    size_t rows = (size_t)sqrt((double)elements);
+
+    while (rows > 1 && elements % rows != 0) rows--;
+    return rows > 0 ? rows : 1;
+}
+
 strait_status bench_tensors_even(size_t elements, int count, struct bench_tensors *out)
 {
     *out = (struct bench_tensors){ 0 };
     if ((size_t)count > elements) count = (int)elements;
     for (int t = 0; t < count; t++) {
+        size_t each = slice_begin(elements, count, t + 1) - slice_begin(elements, count, t);
         char name[32];
 
         snprintf(name, sizeof name, "tensor%d", t);
-        put(out, name, "", 1,
-            slice_begin(elements, count, t + 1) - slice_begin(elements, count, t));
+        put(out, name, "", 2, rows_of(each), each / rows_of(each));
     }
     return out->failed ? error_memory("tensors") : STRAIT_OK;
 }

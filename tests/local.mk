@@ -22,7 +22,7 @@ LDADD = libtrain.la libcore.la $(BLAS_LIBS) $(core_libs) $(CMOCKA_LIBS)
 if HAVE_CMOCKA
 unit_tests = \
 	tests/base/test_base tests/base/test_config \
-	tests/codec/test_codecs tests/codec/test_golden tests/codec/test_half \
+	tests/codec/test_codecs tests/codec/test_golden tests/codec/test_half tests/codec/test_factors \
 	tests/engine/test_plan tests/launcher/test_tensors \
 	tests/train/test_data tests/train/test_model
 check_PROGRAMS += $(unit_tests)
@@ -36,19 +36,22 @@ tests_launcher_test_tensors_SOURCES = tests/launcher/test_tensors.c launcher/ben
 	launcher/bench.h launcher/launcher.h
 
 # programs that run under mpirun, started by the scripts of the same name
-check_PROGRAMS += tests/ranks/test_exchange tests/ranks/test_faults
+check_PROGRAMS += tests/ranks/test_exchange tests/ranks/test_factors tests/ranks/test_faults
 if !SANITIZERS
 check_PROGRAMS += tests/ranks/test_allocations
 endif
 tests_ranks_test_exchange_SOURCES = tests/ranks/test_exchange.c tests/ranks/simulate.c \
 	tests/ranks/simulate.h tests/ranks/due_bytes.c tests/ranks/due_bytes.h \
 	tests/lib/ranks.c tests/lib/ranks.h
+tests_ranks_test_factors_SOURCES = tests/ranks/test_factors.c tests/codec/reference.c \
+	tests/codec/reference.h tests/ranks/due_bytes.c \
+	tests/ranks/due_bytes.h tests/lib/ranks.c tests/lib/ranks.h
 tests_ranks_test_faults_SOURCES = tests/ranks/test_faults.c tests/lib/ranks.c tests/lib/ranks.h
 tests_ranks_test_allocations_SOURCES = tests/ranks/test_allocations.c tests/lib/allocations.c \
 	tests/lib/allocations.h tests/lib/ranks.c tests/lib/ranks.h
 
 test_scripts = \
-	tests/ranks/exchange.sh tests/ranks/faults.sh tests/ranks/allocations.sh \
+	tests/ranks/exchange.sh tests/ranks/factors.sh tests/ranks/faults.sh tests/ranks/allocations.sh \
 	tests/cli/usage.sh tests/cli/config.sh tests/cli/train.sh tests/cli/broken.sh tests/cli/bench.sh \
 	tests/lint/layers.sh tests/lint/interface.sh
 TESTS += $(test_scripts)

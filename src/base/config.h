@@ -50,7 +50,7 @@ struct strait_config {
         char nodes[CONFIG_TEXT_BYTES];
         double bucket_mb;
         int64_t dense_below, block, check_every, warmup_steps, window, threads;
-        int64_t ratio_warmup_steps, seed;
+        int64_t ratio_warmup_steps, seed, powersgd_rank;
         double topk_ratio, randk_ratio, ratio_warmup_from, slice_kb;
         double momentum_correction, clip_norm;
         bool error_feedback;

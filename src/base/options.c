@@ -15,7 +15,7 @@ static const char *const formats[] = { "csv", "idx", NULL };
 static const char *const models[] = { "mlp", NULL };
 static const char *const optimizers[] = { "sgd", "adam", NULL };
 static const char *const codecs[] = { "fp32", "bf16", "fp16", "int8", "topk", "fp8", "int4",
-                                     "int2", "onebit", "randk", NULL };
+                                     "int2", "onebit", "randk", "powersgd", NULL };
 static const char *const schedules[] = { "sra", "ring", "hierarchical", "allgather",
                                         "dense", NULL };
 static const char *const transports[] = { "ucx", "mpi", NULL };
@@ -113,6 +113,10 @@ const struct option config_options[] = {
         "same factor each, from comm.ratio_warmup_from to the codec's ratio"),
     REAL("comm.ratio_warmup_from", "", "0.25", 1e-6, 1.0, comm.ratio_warmup_from,
          "topk, randk: the share in the first of those steps, where it is larger"),
+    INT("comm.powersgd_rank", "", "4", 1, 64, comm.powersgd_rank,
+        "powersgd: columns of the two factors that stand for each matrix (arXiv 1905.13727); a "
+        "tensor is a matrix of its first dimension by all others, and travels as fp32 where that "
+        "is no longer"),
     CHOICE("comm.rounding", "nearest", roundings, comm.rounding,
            "fp8, int8, int4, int2: to the nearest code, or to one of the two around the value by "
            "chance, so that the mean is right (int2: with a larger scale)"),

@@ -6,7 +6,7 @@
 
 const struct codec *const codec_table[] = {
     &codec_fp32, &codec_bf16, &codec_fp16, &codec_int8, &codec_topk,
-    &codec_fp8, &codec_int4, &codec_int2, &codec_onebit, &codec_randk,
+    &codec_fp8, &codec_int4, &codec_int2, &codec_onebit, &codec_randk, &codec_powersgd,
     NULL,
 };
 
@@ -23,6 +23,7 @@ struct codec_settings codec_settings_of(const struct strait_config *config)
         .block = (uint32_t)config->comm.block,
         .topk_ratio = config->comm.topk_ratio,
         .randk_ratio = config->comm.randk_ratio,
+        .rank = (uint32_t)config->comm.powersgd_rank,
         .stochastic = strcmp(config->comm.rounding, "stochastic") == 0,
     };
 }

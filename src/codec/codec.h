@@ -15,6 +15,7 @@
 struct codec_settings {
     uint32_t block;    /* elements that share a scale; a multiple of 8 */
     double topk_ratio, randk_ratio; /* share of the elements that is sent */
+    uint32_t rank;     /* powersgd: columns of each factor */
     bool stochastic;   /* fp8, int8, int4, int2: round by chance, right on average */
 };
 
@@ -43,7 +44,8 @@ struct codec_draw {
 struct codec {
     const char *name;
     uint8_t id;        /* in the payload header; never reused */
-    bool lossy;        /* keeps a residual */
+    bool lossy;        /* an encoding loses something, which a residual keeps */
+    bool factored;     /* encodes factors of a gradient, of which the engine keeps residuals */
     size_t kernels;    /* offset of its row in struct kernels */
     /* Fill in param, variant and wire_bytes for shape->elements. */
     void (*lay_out)(const struct codec_settings *settings, struct codec_shape *shape);
@@ -54,7 +56,7 @@ struct codec {
 };
 
 extern const struct codec codec_fp32, codec_bf16, codec_fp16, codec_int8, codec_topk, codec_fp8,
-    codec_int4, codec_int2, codec_onebit, codec_randk;
+    codec_int4, codec_int2, codec_onebit, codec_randk, codec_powersgd;
 
 /* All codecs, NULL at the end. */
 extern const struct codec *const codec_table[];

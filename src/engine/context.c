@@ -156,9 +156,11 @@ static strait_status open_exchanges(strait_context *ctx)
     strait_status st = STRAIT_OK;
 
     p->buckets = calloc(count, sizeof *p->buckets);
+    p->factors = calloc(count, sizeof *p->factors);
     ctx->shared.handed = calloc(count, sizeof *ctx->shared.handed);
     ctx->shared.grads = calloc((size_t)ctx->tensors.count, sizeof *ctx->shared.grads);
-    if (p->buckets == NULL || ctx->shared.handed == NULL || ctx->shared.grads == NULL)
+    if (p->buckets == NULL || p->factors == NULL || ctx->shared.handed == NULL ||
+        ctx->shared.grads == NULL)
         return error_memory("buckets");
     for (int b = 0; b < ctx->plan.count && st == STRAIT_OK; b++) {
         p->buckets[b] = (struct bucket){
@@ -167,6 +169,9 @@ static strait_status open_exchanges(strait_context *ctx)
             .momentum = (float)ctx->config.comm.momentum_correction,
         };
         st = bucket_open(&p->buckets[b], &ctx->env, ctx->plan.buckets[b].tensors);
+        if (st == STRAIT_OK && p->buckets[b].usual_codec->factored)
+            st = factors_open(&p->factors[b], &p->buckets[b], &ctx->env, &ctx->tensors,
+                              (uint32_t)ctx->config.comm.powersgd_rank);
     }
     for (int id = 0; id < ctx->tensors.count && st == STRAIT_OK; id++) {
         const struct tensor *tensor = &ctx->tensors.items[id];
@@ -299,12 +304,14 @@ static void free_exchanges(strait_context *ctx)
     workers_close(p->workers);
     for (int i = 0; p->window != NULL && i < p->window_size; i++)
         if (p->window[i].env != NULL) p->window[i].schedule->close(&p->window[i]);
+    for (int b = 0; p->factors != NULL && b < ctx->plan.count; b++) factors_close(p->factors[b]);
     for (int b = 0; p->buckets != NULL && b < ctx->plan.count; b++)
         bucket_close(&p->buckets[b], &ctx->env);
     if (p->window != NULL) workspace_close(&p->work, ctx->env.device);
     fingerprint_close(p->fingerprint);
     free(p->window);
     free(p->due);
+    free(p->factors);
     free(p->buckets);
 }
 

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "engine/factors.h"
 #include "engine/fingerprint.h"
 #include "engine/plan.h"
 #include "engine/workers.h"
@@ -27,13 +28,15 @@ struct shared {
 /* Owned by the progress thread once it runs. */
 struct progress {
     struct bucket *buckets;     /* in plan order */
+    struct factors **factors;   /* by bucket; NULL where its codec is not factored */
     struct exchange *window;    /* tiles under way */
     int window_size;
     struct workspace work;
     struct workers *workers;    /* NULL: the progress thread encodes and decodes itself */
     bool *due;                  /* by exchange: something may have come since its last run */
     struct fingerprint *fingerprint;
-    int next_bucket;            /* whose next_tile is the first not yet started */
+    int whole;                  /* buckets before it became whole in this step */
+    int next_leg;               /* of the plan; its next_tile is the first not yet started */
     uint32_t next_tile;
     uint32_t sequence;          /* tiles started since the beginning */
     int busy;                   /* exchanges with a tile */

@@ -65,6 +65,13 @@ void tensor_list_free(struct tensor_list *list)
     *list = (struct tensor_list){ 0 };
 }
 
+bool plan_can_factor(const struct tensor *tensor, uint32_t rank)
+{
+    size_t rows = tensor->shape[0], columns = tensor->elements / rows;
+
+    return rank * (rows + columns) < tensor->elements;
+}
+
 /* A bucket that is still being filled; -1: none. */
 struct filling {
     int bucket;
@@ -115,6 +122,23 @@ done:
     free(ordered);
 }
 
+/* The first factor of the next bucket goes before the second of this one, which has to wait for
+ * all of its first: the link is not idle meanwhile. */
+static strait_status order_legs(struct plan *plan)
+{
+    int waiting = -1;
+
+    plan->legs = calloc(2 * (size_t)plan->count, sizeof *plan->legs);
+    if (plan->legs == NULL) return error_memory("the plan");
+    for (int b = 0; b < plan->count; b++) {
+        plan->legs[plan->leg_count++] = (struct leg){ b, false };
+        if (waiting >= 0) plan->legs[plan->leg_count++] = (struct leg){ waiting, true };
+        waiting = plan->buckets[b].codec->factored ? b : -1;
+    }
+    if (waiting >= 0) plan->legs[plan->leg_count++] = (struct leg){ waiting, true };
+    return STRAIT_OK;
+}
+
 strait_status plan_build(struct plan *plan, struct tensor_list *tensors,
                          const struct strait_config *config)
 {
@@ -128,7 +152,9 @@ strait_status plan_build(struct plan *plan, struct tensor_list *tensors,
     if (plan->buckets == NULL) return error_memory("the plan");
     for (int id = tensors->count - 1; id >= 0; id--) {
         struct tensor *tensor = &tensors->items[id];
-        bool small = tensor->elements < (uint64_t)config->comm.dense_below;
+        bool small = tensor->elements < (uint64_t)config->comm.dense_below ||
+                     (usual.codec->factored &&
+                      !plan_can_factor(tensor, (uint32_t)config->comm.powersgd_rank));
 
         place_tensor(plan, small ? &dense : &usual, tensor, id, limit);
     }
@@ -136,12 +162,13 @@ strait_status plan_build(struct plan *plan, struct tensor_list *tensors,
     if (plan->count > SCHEDULE_MAX_BUCKETS)
         return error_set(STRAIT_ERR_USAGE, "%d buckets are too many (at most %d); raise "
                          "comm.bucket_mb", plan->count, SCHEDULE_MAX_BUCKETS);
-    return STRAIT_OK;
+    return order_legs(plan);
 }
 
 void plan_free(struct plan *plan)
 {
     free(plan->buckets);
+    free(plan->legs);
     *plan = (struct plan){ 0 };
 }
 

@@ -16,19 +16,17 @@
 
 enum { SPINS = 64, IDLE_WAIT_US = 1000000, ACTIVE_WAIT_US = 20000, MPI_WAIT_US = 50 };
 
-/* Buckets that became whole, as the caller's thread left it. */
-static int whole_buckets(strait_context *ctx, bool *stop)
+/* Count the buckets that became whole, as the caller's thread left it. */
+static void count_whole(strait_context *ctx, bool *stop)
 {
     struct progress *p = &ctx->progress;
-    int whole = p->next_bucket;
 
     pthread_mutex_lock(&ctx->mutex);
     *stop = ctx->shared.stop;
-    while (!ctx->shared.step_done && whole < ctx->plan.count &&
-           ctx->shared.handed[whole] == ctx->plan.buckets[whole].tensors)
-        whole++;
+    while (!ctx->shared.step_done && p->whole < ctx->plan.count &&
+           ctx->shared.handed[p->whole] == ctx->plan.buckets[p->whole].tensors)
+        p->whole++;
     pthread_mutex_unlock(&ctx->mutex);
-    return whole;
 }
 
 /* Of N ranks' gradients, alike in size and independent, the sum is sqrt(N) times as long as
@@ -56,26 +54,47 @@ static void start_bucket(strait_context *ctx, struct bucket *b)
         b->view.parts[tensor->part].at = ctx->shared.grads[id];
         clip_tensor(ctx, ctx->shared.grads[id], tensor->elements);
     }
+    if (b->codec->factored) factors_begin(ctx->progress.factors[b->index]);
 }
 
-/* Give free exchanges the next tiles, in plan order, as far as buckets are whole. The
+/* The leg whose tiles may be started; NULL: none yet. Legs of factors that this step has none
+ * of are passed over, as on all ranks. */
+static const struct leg *leg_to_start(strait_context *ctx)
+{
+    struct progress *p = &ctx->progress;
+
+    for (; p->next_leg < ctx->plan.leg_count; p->next_leg++) {
+        const struct leg *leg = &ctx->plan.legs[p->next_leg];
+        bool over;
+
+        if (!leg->second) return leg->bucket < p->whole ? leg : NULL;
+        if (factors_second_leg(p->factors[leg->bucket], &over)) return leg;
+        if (!over) return NULL;
+    }
+    return NULL;
+}
+
+/* Give free exchanges the next tiles, in the plan's order, as far as buckets are whole. The
  * grads array is the caller's to write only before its bucket is whole and after the step
  * is done, so it is read without the mutex. */
 static void start_tiles(strait_context *ctx, bool *moved, bool *stop)
 {
     struct progress *p = &ctx->progress;
-    int whole = whole_buckets(ctx, stop);
 
-    for (int i = 0; i < p->window_size && p->next_bucket < whole; i++) {
-        struct bucket *b = &p->buckets[p->next_bucket];
+    count_whole(ctx, stop);
+    for (int i = 0; i < p->window_size; i++) {
+        const struct leg *leg;
+        struct bucket *b;
 
         if (p->window[i].bucket != NULL) continue;
-        if (p->next_tile == 0) start_bucket(ctx, b);
+        if ((leg = leg_to_start(ctx)) == NULL) break;
+        b = &p->buckets[leg->bucket];
+        if (p->next_tile == 0 && !leg->second) start_bucket(ctx, b);
         exchange_begin(&p->window[i], b, p->next_tile++, p->sequence++);
         p->due[i] = true;
         p->busy++;
         if (p->next_tile == (uint32_t)b->tiles) {
-            p->next_bucket++;
+            p->next_leg++;
             p->next_tile = 0;
         }
         *moved = true;
@@ -102,6 +121,14 @@ static bool run_tile(struct progress *p, int i, struct tile_result *result)
     return false;
 }
 
+/* All of the bucket's tiles are done. */
+static void end_leg(struct progress *p, struct bucket *b)
+{
+    bool goes_on = b->codec->factored && factors_go_on(p->factors[b->index]);
+
+    p->finished += !goes_on;
+}
+
 static strait_status drive_tiles(strait_context *ctx, bool *moved)
 {
     struct progress *p = &ctx->progress;
@@ -115,7 +142,7 @@ static strait_status drive_tiles(strait_context *ctx, bool *moved)
         *moved |= result.moved;
         if (!result.done) continue;
         exchange_end(&p->window[i]);
-        p->finished += b->tiles_done == b->tiles;
+        if (b->tiles_done == b->tiles) end_leg(p, b);
         p->busy--;
         *moved = true;
     }
@@ -168,6 +195,12 @@ static strait_status skip_or_stop(strait_context *ctx)
     return STRAIT_SKIPPED;
 }
 
+static void commit_bucket(struct progress *p, int b)
+{
+    bucket_commit(&p->buckets[b]);
+    if (p->factors[b] != NULL) factors_commit(p->factors[b]);
+}
+
 static strait_status end_step(strait_context *ctx)
 {
     struct progress *p = &ctx->progress;
@@ -175,10 +208,10 @@ static strait_status end_step(strait_context *ctx)
 
     if (st > STRAIT_SKIPPED) return st;
     if (st == STRAIT_OK)
-        for (int b = 0; b < ctx->plan.count; b++) bucket_commit(&p->buckets[b]);
+        for (int b = 0; b < ctx->plan.count; b++) commit_bucket(p, b);
     p->step++;
     ctx->env.settings = settings_at(&ctx->config, p->step); /* no tile is under way */
-    p->next_bucket = p->finished = 0;
+    p->next_leg = p->whole = p->finished = 0;
     p->checking = false;
     pthread_mutex_lock(&ctx->mutex);
     publish_statistics(ctx);

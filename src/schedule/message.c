@@ -13,6 +13,7 @@ struct slice slice_of(const struct exchange *x, int slices, int c)
     size_t end = slice_begin(x->elements, slices, c + 1);
 
     s.shape = codec_shape(x->bucket->codec, &x->env->settings, end - s.begin);
+    if (x->bucket->codec->factored) s.shape.variant = x->bucket->factor;
     return s;
 }
 
@@ -181,6 +182,7 @@ const float *slice_gradient(struct exchange *x, const struct slice *slice)
 
 const float *slice_momentum(struct exchange *x, const struct slice *slice, const float *gradient)
 {
+    if (x->bucket->codec->factored) return gradient; /* factors are made of what had it */
     return bucket_momentum(x->bucket, x->env, x->begin + slice->begin, slice->shape.elements,
                            gradient);
 }

@@ -54,6 +54,7 @@ struct bucket {
 
     /* set for every step */
     const struct codec *codec;
+    uint8_t factor; /* of a factored codec: which one is exchanged */
     uint32_t step;
     bool poisoned;  /* some rank's gradient is not finite: known on all ranks at the end */
     int tiles_done;

@@ -133,6 +133,12 @@ ok "codec: JSON"
 ok "codec: --set comm.block"
 check "codec: --set of what is not there" 2 "comm.rounding" \
     "$STRAIT" bench codec --set comm.rounding=up
+check "codec: factors are of matrices" 2 "whole matrices" "$STRAIT" bench codec --codec powersgd
+ranks 2 "$STRAIT" bench allreduce --codec powersgd:2 --sizes 64K --repeat 1 --no-mpi \
+    --format csv >out 2>&1 &&
+    # 128 x 128: 2 columns of 128 in 1 tile, twice; of each message 1 to the owner, 1 back
+    grep -q "^65536,16384,powersgd:2,sra,[^,]*,[^,]*,[^,]*,2176," out
+ok "allreduce: powersgd sends two factors"
 ranks 2 "$STRAIT" bench allreduce --codec fp8,int8,int4 --sizes 64K --repeat 1 --no-mpi \
     --set comm.rounding=stochastic >out 2>&1
 ok "allreduce: rounding by chance"

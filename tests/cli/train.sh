@@ -15,7 +15,7 @@ for n in 1 2 3 4 7; do
     ok "$n ranks learn the digits and report a row each"
 done
 
-for codec in fp32 bf16 fp16 int8 topk fp8 int4 int2 onebit; do
+for codec in fp32 bf16 fp16 int8 topk fp8 int4 int2 onebit powersgd; do
     ranks 3 "$STRAIT" train "$SMOKE" $short --set comm.codec=$codec >out 2>&1
     [ $? -eq 0 ] && [ "$(accuracy)" -ge 80 ] && [ -n "$(replicas)" ]
     ok "3 ranks learn with $codec"

@@ -48,6 +48,11 @@ static void equal_tensors_cover_all_elements(void **state)
     assert_ok(bench_tensors_even(3, 300, &list));
     assert_int_equal(list.count, 3);
     bench_tensors_free(&list);
+    /* matrices, as near to a square as they go */
+    assert_ok(bench_tensors_even(24 + 24 + 23, 3, &list));
+    assert_true(list.items[2].shape[0] == 4 && list.items[2].shape[1] == 6);
+    assert_true(list.items[0].shape[0] == 1 && list.items[0].shape[1] == 23);
+    bench_tensors_free(&list);
 }
 
 int main(void)

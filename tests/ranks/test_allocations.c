@@ -35,8 +35,8 @@ static strait_context *open_context(const char *codec, const char *schedule,
     strait_config_destroy(config);
     for (int t = 0; t < TENSORS; t++) {
         char name[32];
-        strait_tensor tensor = { .name = name, .ndim = 1,
-                                 .shape = { (size_t)ELEMENTS - 500 * (size_t)t } };
+        strait_tensor tensor = { .name = name, .ndim = 2,
+                                 .shape = { 50, (size_t)(ELEMENTS - 500 * t) / 50 } };
         int id;
 
         snprintf(name, sizeof name, "tensor%d", t);
