@@ -15,9 +15,6 @@
 /* Magnitude bits of a float from here on are infinity or NaN. */
 #define NONFINITE_BITS 0x7f800000u
 
-/* Variants of topk: how it says which elements it sends. */
-enum { TOPK_U16, TOPK_U32, TOPK_BITMAP };
-
 /* How to encode: everything beside the values that the bytes depend on. Encoder and
  * decoder must be given the same of the first four. */
 struct encoding {

@@ -2,6 +2,7 @@
 kernel_sources = kernels/kernels.h kernels/block.h \
 	kernels/dense.c kernels/half.c kernels/int8.c kernels/topk.c \
 	kernels/fp8.c kernels/int4.c kernels/int2.c kernels/onebit.c \
+	kernels/half.h kernels/topk.h kernels/topk_values.h \
 	kernels/randk.h kernels/randk.c kernels/factors.c
 # They are meant to be vectorised at any -O level that the user chose.
 kernel_cflags = $(AM_CFLAGS) $(VECTOR_CFLAGS)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * topk.c - the `param` elements of largest magnitude; of equal ones, the lower index.
  *
- * Wire: which they are, then their k fp32 values in ascending order of index. The
- * variant says how: k 16-bit indices, k 32-bit indices, or a bitmap of n bits.
+ * Wire: which they are (topk.h), then their values (topk_values.h), by ascending index.
  *
  * The k-th largest magnitude is found without sorting: floats of one sign order as their
  * bits do. The first pass writes v and counts the largest of every 16 elements in bins
@@ -10,7 +9,7 @@
  * reach, and that, for a small k, few more do. The second pass, 16 compared at once, counts
  * the elements that reach it; where they are few, the threshold's other 11 and 9 bits come
  * from those alone. The last pass picks. */
-#include "block.h"
+#include "kernels/topk_values.h"
 
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -173,90 +172,75 @@ static uint32_t threshold_of(const float *v, size_t n, uint32_t *histogram, uint
     return prefix << 9 | bin_of(histogram, ties);
 }
 
-static size_t index_bytes(size_t n, const struct encoding *e)
+/* Chosen elements whose values are not on the wire yet. */
+struct chosen {
+    float value[TOPK_BLOCK];
+    size_t index[TOPK_BLOCK], count, block;
+};
+
+/* Put them there; what that loses is left in v. */
+static void flush(struct chosen *c, const struct topk_layout *l, float *v, uint8_t *wire)
 {
-    if (e->variant == TOPK_BITMAP) return (n + 7) / 8;
-    return (e->variant == TOPK_U16 ? 2 : 4) * (size_t)e->param;
+    topk_values_put(l, c->block++, c->value, c->count, wire);
+    for (size_t j = 0; j < c->count; j++) v[c->index[j]] = c->value[j];
+    c->count = 0;
 }
 
-static inline void put_index(uint8_t *wire, uint32_t variant, uint32_t j, size_t index)
+static void pick(float *v, size_t n, const struct topk_layout *l, uint32_t threshold,
+                 uint32_t ties, uint8_t *wire)
 {
-    if (variant == TOPK_U16) le16_put(wire + 2 * (size_t)j, (uint16_t)index);
-    else if (variant == TOPK_U32) le32_put(wire + 4 * (size_t)j, (uint32_t)index);
-    else wire[index / 8] |= (uint8_t)(1u << index % 8);
-}
+    struct chosen c = { .count = 0 };
+    struct topk_writer out;
 
-/* Write the chosen elements; their residual is 0. */
-static void pick(float *v, size_t n, const struct encoding *e, uint32_t threshold, uint32_t ties,
-                 uint8_t *wire)
-{
-    uint8_t *values = wire + index_bytes(n, e);
-    uint32_t chosen = 0;
-
-    if (e->variant == TOPK_BITMAP) memset(wire, 0, index_bytes(n, e));
-    for (size_t i = 0; i < n && chosen < e->param; i += LANES)
+    topk_write(&out, l, wire);
+    for (size_t i = 0; i < n && out.j < l->k; i += LANES)
         for (uint32_t mask = reach_some(v + i, n - i, threshold); mask != 0; mask &= mask - 1) {
             size_t index = i + (size_t)__builtin_ctz(mask);
             bool tie = magnitude_of(v[index]) == threshold;
 
             if (tie && ties == 0) continue;
             ties -= tie;
-            put_index(wire, e->variant, chosen, index);
-            lef32_put(values + 4 * (size_t)chosen++, v[index]);
-            v[index] = 0.0f;
+            topk_put(&out, index);
+            c.index[c.count] = index;
+            c.value[c.count++] = v[index];
+            if (c.count == TOPK_BLOCK) flush(&c, l, v, wire);
         }
+    if (c.count > 0) flush(&c, l, v, wire);
 }
 
 uint32_t OF_ISA(topk_encode)(const float *x, const float *residual_in, float *residual_out,
                              size_t n, const struct encoding *e, uint8_t *wire)
 {
+    struct topk_layout l = topk_layout(n, e->param, topk_values_of(e->variant));
     uint32_t histogram[BINS] = { 0 }, largest, threshold, ties;
 
     largest = sum_and_bound(x, residual_in, residual_out, n, histogram);
     if (n == 0 || largest >= NONFINITE_BITS) return largest;
-    threshold = threshold_of(residual_out, n, histogram, e->param, &ties);
-    pick(residual_out, n, e, threshold, ties, wire);
+    threshold = threshold_of(residual_out, n, histogram, l.k, &ties);
+    pick(residual_out, n, &l, threshold, ties, wire);
     return largest;
-}
-
-static inline bool add_value(const uint8_t *at, float *out)
-{
-    float v = lef32_get(at);
-
-    *out += v;
-    return magnitude_of(v) < NONFINITE_BITS;
-}
-
-/* Bits beyond n are 0 and k are set, or nothing is added. */
-static bool add_bitmap(const uint8_t *wire, size_t n, uint32_t k, float *out)
-{
-    const uint8_t *values = wire + (n + 7) / 8;
-    size_t set = 0;
-    bool good = true;
-
-    for (size_t i = 0; i < (n + 7) / 8; i++) set += (size_t)__builtin_popcount(wire[i]);
-    if (set != k || (n % 8 != 0 && wire[n / 8] >> n % 8 != 0)) return false;
-    for (size_t i = 0; i < (n + 7) / 8; i++)
-        for (uint32_t mask = wire[i]; mask != 0; mask &= mask - 1, values += 4)
-            good &= add_value(values, out + 8 * i + (size_t)__builtin_ctz(mask));
-    return good;
 }
 
 bool OF_ISA(topk_decode_add)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)
 {
-    const uint8_t *values = wire + index_bytes(n, e);
+    struct topk_layout l = topk_layout(n, e->param, topk_values_of(e->variant));
+    struct topk_reader in = topk_read(&l, wire);
     size_t next = 0;
-    bool good = true;
 
-    if (e->variant == TOPK_BITMAP) return add_bitmap(wire, n, e->param, out);
-    for (size_t j = 0; j < e->param; j++) {
-        size_t index = e->variant == TOPK_U16 ? le16_get(wire + 2 * j) : le32_get(wire + 4 * j);
+    for (size_t block = 0; block * TOPK_BLOCK < l.k; block++) {
+        size_t left = l.k - block * TOPK_BLOCK, count = left < TOPK_BLOCK ? left : TOPK_BLOCK;
+        float value[TOPK_BLOCK];
 
-        if (index < next || index >= n) return false;
-        good &= add_value(values + 4 * j, out + index);
-        next = index + 1;
+        if (!topk_values_get(&l, block, wire, count, value)) return false;
+        for (size_t j = 0; j < count; j++) {
+            size_t index;
+
+            if (!topk_next(&in, &index) || index < next || index >= n) return false;
+            out[index] += value[j];
+            next = index + 1;
+        }
     }
-    return good;
+    return topk_at_end(&in);
 }
 
 bool OF_ISA(topk_decode)(const uint8_t *wire, size_t n, const struct encoding *e, float *out)

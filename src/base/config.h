@@ -46,7 +46,8 @@ struct strait_config {
         double lr, momentum, beta1, beta2, epsilon, weight_decay;
     } train;
     struct {
-        const char *codec, *schedule, *transport, *nonfinite, *rounding, *residual;
+        const char *codec, *schedule, *transport, *nonfinite, *rounding, *residual,
+            *topk_values;
         char nodes[CONFIG_TEXT_BYTES];
         double bucket_mb;
         int64_t dense_below, block, check_every, warmup_steps, window, threads;

@@ -20,6 +20,7 @@ static const char *const schedules[] = { "sra", "ring", "hierarchical", "allgath
                                         "dense", NULL };
 static const char *const transports[] = { "ucx", "mpi", NULL };
 static const char *const nonfinites[] = { "skip", "stop", NULL };
+static const char *const topk_values[] = { "fp32", "fp16", "int8", "int2", NULL };
 static const char *const roundings[] = { "nearest", "stochastic", NULL };
 static const char *const residuals[] = { "fp32", "bf16", NULL };
 static const char *const progresses[] = { "auto", "line", "plain", "off", NULL };
@@ -106,6 +107,9 @@ const struct option config_options[] = {
           "fp8, int8, int4, int2, onebit: elements that share a scale"),
     REAL("comm.topk_ratio", "", "0.05", 1e-6, 1.0, comm.topk_ratio,
          "topk: share of each slice's elements that is sent: the largest"),
+    CHOICE("comm.topk_values", "fp32", topk_values, comm.topk_values,
+           "topk: how their values are sent; int8: with a scale for every 256; int2: their signs "
+           "and two magnitudes for every 256. What that loses stays in the residual"),
     REAL("comm.randk_ratio", "", "0.25", 1e-6, 1.0, comm.randk_ratio,
          "randk: share of each slice's elements that is sent: drawn by chance"),
     INT("comm.ratio_warmup_steps", "steps", "0", 0, LARGE, comm.ratio_warmup_steps,

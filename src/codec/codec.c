@@ -17,11 +17,22 @@ const struct codec *codec_find(const char *name)
     return NULL;
 }
 
+static enum topk_values topk_values_named(const char *name)
+{
+    static const char *const names[] = { [TOPK_FP32] = "fp32", [TOPK_FP16] = "fp16",
+                                         [TOPK_INT8] = "int8", [TOPK_INT2] = "int2" };
+    int i = 0;
+
+    while (strcmp(names[i], name) != 0) i++; /* the option allows no other */
+    return (enum topk_values)i;
+}
+
 struct codec_settings codec_settings_of(const struct strait_config *config)
 {
     return (struct codec_settings){
         .block = (uint32_t)config->comm.block,
         .topk_ratio = config->comm.topk_ratio,
+        .topk_values = topk_values_named(config->comm.topk_values),
         .randk_ratio = config->comm.randk_ratio,
         .rank = (uint32_t)config->comm.powersgd_rank,
         .stochastic = strcmp(config->comm.rounding, "stochastic") == 0,

@@ -10,7 +10,7 @@
 #include "codec/codec.h"
 
 #define PAYLOAD_HEADER_BYTES 32
-#define PAYLOAD_VERSION 2
+#define PAYLOAD_VERSION 3
 
 /* Which leg of its journey a payload is on. A ring numbers the hops of either. */
 enum payload_leg { LEG_TO_OWNER = 0, LEG_FROM_OWNER = 128 };

@@ -154,15 +154,63 @@ static int by_magnitude_then_index(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-static void topk(const float *v, size_t n, uint32_t k, float *out)
+static void choose(const float *v, size_t n, uint32_t k, bool *chosen)
 {
     struct item *items = malloc((n + 1) * sizeof *items);
 
     for (size_t i = 0; i < n; i++) items[i] = (struct item){ v[i], i };
     qsort(items, n, sizeof *items, by_magnitude_then_index);
-    memset(out, 0, n * sizeof *out);
-    for (uint32_t j = 0; j < k; j++) out[items[j].index] += items[j].v;
+    memset(chosen, 0, n * sizeof *chosen);
+    for (uint32_t j = 0; j < k; j++) chosen[items[j].index] = true;
     free(items);
+}
+
+/* Signs, and the mean of the magnitudes up to the mean of all, or of those above. */
+static void two_levels(const float *v, size_t n, float *out)
+{
+    double mean = 0, sum[2] = { 0, 0 }, level[2] = { 0, 0 };
+    int count[2] = { 0, 0 };
+
+    for (size_t i = 0; i < n; i++) mean += fabs((double)v[i]);
+    mean /= (double)n;
+    for (size_t i = 0; i < n; i++) {
+        sum[fabs((double)v[i]) > mean] += fabs((double)v[i]);
+        count[fabs((double)v[i]) > mean]++;
+    }
+    for (int b = 0; b < 2; b++) {
+        level[b] = count[b] > 0 ? (double)(float)(sum[b] / count[b]) : level[0];
+        if (level[b] < (double)FLT_MIN) level[b] = 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double m = fabs((double)v[i]);
+
+        out[i] = copysignf((float)level[m > 0.5 * level[0] + 0.5 * level[1]], v[i]);
+    }
+}
+
+/* Code what is chosen, by ascending index, 256 values at a time; the others are 0. */
+static void topk(const float *v, size_t n, uint32_t k, int coding, float *out)
+{
+    static const struct rule nearest;
+    struct { float v[256], coded[256]; size_t index[256], count; } b = { .count = 0 };
+    bool *chosen = malloc(n + 1);
+
+    choose(v, n, k, chosen);
+    for (size_t i = 0; i <= n; i++) {
+        if (i < n) out[i] = 0;
+        if (i < n && chosen[i]) {
+            b.v[b.count] = b.coded[b.count] = v[i];
+            b.index[b.count++] = i;
+        }
+        if (b.count == 0 || (b.count < 256 && i < n)) continue;
+        for (size_t j = 0; coding == TOPK_FP16 && j < b.count; j++)
+            b.coded[j] = (float)reference_round(b.v[j], 11, -24, 65504.0);
+        if (coding == TOPK_INT8) rounded_block(b.v, b.count, 127, &nearest, whole, b.coded);
+        if (coding == TOPK_INT2) two_levels(b.v, b.count, b.coded);
+        for (size_t j = 0; j < b.count; j++) out[b.index[j]] = b.coded[j];
+        b.count = 0;
+    }
+    free(chosen);
 }
 
 /* The element of each run whose part of the run is the generator's part of 2^32. */
@@ -195,7 +243,7 @@ void reference_decoded(const struct codec_shape *shape, struct codec_draw draw, 
     size_t n = shape->elements, param = shape->param;
 
     if (strcmp(codec, "topk") == 0) {
-        topk(v, n, shape->param, out);
+        topk(v, n, shape->param, shape->variant >> 1, out);
         return;
     }
     if (strcmp(codec, "randk") == 0) {

@@ -30,6 +30,9 @@ static const struct variant others[] = {
     { &codec_int8, "int8 by chance", { USUAL, .stochastic = true } },
     { &codec_int4, "int4 by chance", { USUAL, .stochastic = true } },
     { &codec_int2, "int2 by chance", { USUAL, .stochastic = true } },
+    { &codec_topk, "topk as fp16", { USUAL, .topk_values = TOPK_FP16 } },
+    { &codec_topk, "topk as int8", { USUAL, .topk_values = TOPK_INT8 } },
+    { &codec_topk, "topk as int2", { USUAL, .topk_values = TOPK_INT2 } },
 };
 enum { OTHERS = sizeof others / sizeof others[0] };
 
@@ -149,7 +152,8 @@ static void decoded_values_equal_the_plain_reference(void **state)
 /* A small value under a code that is not 0 leaves more digits than a float has. */
 static bool is_exact(const struct variant *v)
 {
-    return v->codec != &codec_int2 && v->codec != &codec_onebit && !v->settings.stochastic;
+    return v->codec != &codec_int2 && v->codec != &codec_onebit && !v->settings.stochastic &&
+           v->settings.topk_values != TOPK_INT2;
 }
 
 /* The residual is what is missing, to the last bit, except where saturation, a huge
@@ -311,7 +315,7 @@ static void content_that_no_encoder_writes_is_refused(void **state)
 {
     static const uint8_t infinity16[2] = { 0x00, 0x7c }, infinity_b[2] = { 0x80, 0x7f };
     static const uint8_t infinity32[4] = { 0, 0, 0x80, 0x7f }, negative[4] = { 0, 0, 0x80, 0xbf };
-    static const uint8_t minus128 = 0x80, beyond[2] = { 0xe8, 3 }, first[2] = { 0 };
+    static const uint8_t minus128 = 0x80;
     struct trial *t = new_trial(&codec_fp32, 100, 0);
 
     (void)state;
@@ -332,15 +336,76 @@ static void content_that_no_encoder_writes_is_refused(void **state)
     expect_refused(t, 12, negative, 4);
     expect_refused(t, 16 + 99, &minus128, 1);
     free(t);
-    t = new_trial(&codec_topk, 1000, 0); /* thirty 16-bit indices, thirty values */
+}
+
+/* 30 of 1000: 5 low bits each in 19 bytes, 30 + 31 high bits in 8, then 30 values. */
+static void bad_topk_indices_are_refused(void **state)
+{
+    struct trial *t = new_trial(&codec_topk, 1000, 0);
+    uint8_t byte;
+
+    (void)state;
     assert_ok(encode(t));
     assert_int_equal(t->shape.param, 30);
-    assert_int_equal(t->shape.variant, TOPK_U16);
-    expect_refused(t, 58, beyond, 2);
-    expect_refused(t, 56, first, 2);
-    expect_refused(t, 58, t->wire + 56, 2);
-    expect_refused(t, 60, infinity32, 4);
+    assert_int_equal(t->shape.variant, 0);
+    assert_int_equal(t->shape.wire_bytes, 19 + 8 + 4 * 30);
+    byte = t->wire[18] | 0x40; /* padding */
+    expect_refused(t, 18, &byte, 1);
+    byte = t->wire[26] | 0x20; /* high bits: padding, a 31st one, and one missing */
+    expect_refused(t, 26, &byte, 1);
+    byte = (uint8_t)(t->wire[20] | (t->wire[20] + 1));
+    expect_refused(t, 20, &byte, 1);
+    byte = (uint8_t)(t->wire[20] & (t->wire[20] - 1));
+    expect_refused(t, 20, &byte, 1);
     free(t);
+}
+
+/* Of two indices with the same upper part the low bits must ascend; and none is from n on. */
+static void topk_indices_out_of_order_are_refused(void **state)
+{
+    static const struct codec_settings two = { .block = 8, .topk_ratio = 0.02 };
+    struct trial *t = new_trial(&codec_topk, 100, 1);
+    uint8_t low[2];
+
+    (void)state;
+    t->shape = codec_shape(&codec_topk, &two, 100);
+    memset(t->before, 0, sizeof t->before);
+    t->x[97] = t->x[98] = 1; /* 5 low bits of each: 1 and 2; the upper part is 3 */
+    assert_ok(encode(t));
+    assert_ok(decode(t, DECODE_WRITE));
+    assert_int_equal(le16_get(t->wire), 1 | 2 << 5);
+    le16_put(low, 2 | 1 << 5);
+    expect_refused(t, 0, low, 2);
+    le16_put(low, 1 | 1 << 5);
+    expect_refused(t, 0, low, 2);
+    le16_put(low, 1 | 4 << 5); /* element 100 */
+    expect_refused(t, 0, low, 2);
+    free(t);
+}
+
+/* Thirty values behind 27 bytes of indices. */
+static void bad_topk_values_are_refused(void **state)
+{
+    static const struct { enum topk_values values; size_t at, bytes; uint8_t bad[4]; } row[] = {
+        { TOPK_FP32, 27, 4, { 0, 0, 0x80, 0x7f } }, { TOPK_FP16, 85, 2, { 0, 0xfc } },
+        { TOPK_INT8, 27, 4, { 0, 0, 0x80, 0x7f } }, { TOPK_INT8, 27, 4, { 0, 0, 0x80, 0xbf } },
+        { TOPK_INT8, 31, 1, { 0x80 } },             { TOPK_INT2, 27, 4, { 1 } },
+        { TOPK_INT2, 31, 4, { 0, 0, 0x80, 0x7f } },
+        { TOPK_INT2, 31, 4, { 0 } }, /* the second magnitude below the first */
+        { TOPK_INT2, 42, 1, { 0x10 } },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct codec_settings coded = { USUAL, .topk_values = row[i].values };
+        struct trial *t = new_trial(&codec_topk, 1000, 0);
+
+        t->shape = codec_shape(&codec_topk, &coded, 1000);
+        assert_ok(encode(t));
+        assert_ok(decode(t, DECODE_WRITE));
+        expect_refused(t, row[i].at, row[i].bad, row[i].bytes);
+        free(t);
+    }
 }
 
 static void bad_topk_bitmaps_are_refused(void **state)
@@ -545,14 +610,15 @@ static void topk_breaks_ties_by_lower_index(void **state)
     (void)state;
     memset(t->before, 0, sizeof t->before);
     assert_ok(encode(t));
-    for (uint32_t j = 0; j < 3; j++) assert_int_equal(le16_get(t->wire + 2 * j), j);
+    assert_ok(decode(t, DECODE_WRITE));
+    for (size_t i = 0; i < 100; i++) assert_int_equal(t->out[i] != 0, i < 3);
     free(t);
 }
 
-static void check_large_topk(double ratio, int kind)
+static void check_large_topk(double ratio, enum topk_values values, int kind)
 {
     enum { N = 70001 };
-    struct codec_settings few = { .block = 8, .topk_ratio = ratio };
+    struct codec_settings few = { .block = 8, .topk_ratio = ratio, .topk_values = values };
     struct codec_shape shape = codec_shape(&codec_topk, &few, N);
     float *x = calloc(5 * N, sizeof *x), *zero = x + N, *rest = zero + N, *out = rest + N;
     float *expected = out + N;
@@ -563,22 +629,23 @@ static void check_large_topk(double ratio, int kind)
     assert_ok(codec_encode(&shape, table, draw, x, zero, rest, wire));
     assert_ok(codec_decode(&shape, table, draw, wire, shape.wire_bytes, DECODE_WRITE, out));
     reference_decoded(&shape, draw, x, expected);
-    assert_memory_equal(out, expected, N * sizeof *out);
-    for (size_t i = 0; i < N; i++) assert_true(rest[i] + out[i] == x[i]);
+    for (size_t i = 0; i < N; i++) assert_true(out[i] == expected[i]);
+    for (size_t i = 0; i < N; i++) assert_true(rest[i] == x[i] - out[i]);
     free(wire);
     free(x);
 }
 
-/* Few and many candidates, indices of 32 bits and bitmaps. */
+/* Few and many candidates, low bits of all counts and bitmaps, many blocks of values. */
 static void topk_of_many_elements_equals_the_reference(void **state)
 {
-    static const double ratios[] = { 1e-6, 0.01, 0.02, 0.1, 0.5, 1.0 };
+    static const double ratios[] = { 1e-6, 1e-3, 0.01, 0.02, 0.1, 0.2, 0.5, 1.0 };
     const struct kernels *const *k;
 
     (void)state;
     FOR_TABLES(k)
         for (size_t r = 0; r < sizeof ratios / sizeof ratios[0]; r++)
-            for (int kind = 0; kind < KINDS; kind += 2) check_large_topk(ratios[r], kind);
+            for (int kind = 0; kind < KINDS; kind += 2)
+                check_large_topk(ratios[r], (enum topk_values)(r % 4), kind);
 }
 
 static void names_and_numbers_are_unique(void **state)
@@ -603,6 +670,9 @@ int main(void)
         cmocka_unit_test(non_finite_values_are_refused),
         cmocka_unit_test(a_sum_that_overflows_is_refused),
         cmocka_unit_test(content_that_no_encoder_writes_is_refused),
+        cmocka_unit_test(bad_topk_indices_are_refused),
+        cmocka_unit_test(topk_indices_out_of_order_are_refused),
+        cmocka_unit_test(bad_topk_values_are_refused),
         cmocka_unit_test(bad_topk_bitmaps_are_refused),
         cmocka_unit_test(bad_blocks_are_refused),
         cmocka_unit_test(random_bytes_do_no_harm),

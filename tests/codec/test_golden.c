@@ -83,22 +83,29 @@ static void randk_bytes(void **state) /* one each of elements 0-1, 2-4 and 5-7 *
     expect(&codec_randk, golden, sizeof golden);
 }
 
-static void topk_index_bytes(void **state) /* 16-bit, then 32-bit indices */
+/* Elements 97 and 98 of 100: low bits 1 and 2, of 5 each; high bits 3 + 0 and 3 + 1. */
+static void topk_index_and_value_bytes(void **state)
 {
-    static const struct codec_settings one = { .block = 8, .topk_ratio = 1e-6 };
-    static const uint8_t golden[2][8] = { { 0xff, 0xff, 0, 0, 0x80, 0xbf },
-                                          { 0xff, 0xff, 0, 0, 0, 0, 0x80, 0xbf } };
-    static float x[65537], zero[65537], residual[65537];
+    static const struct { enum topk_values values; size_t bytes; uint8_t golden[13]; } row[] = {
+        { TOPK_FP32, 11, { 0x41, 0, 0x18, 0, 0, 0xc0, 0x3f, 0, 0, 0, 0xbf } },
+        { TOPK_FP16, 7, { 0x41, 0, 0x18, 0, 0x3e, 0, 0xb8 } },
+        { TOPK_INT8, 9, { 0x41, 0, 0x18, 0x06, 0x83, 0x41, 0x3c, 127, 0xd6 } },
+        { TOPK_INT2, 12, { 0x41, 0, 0x18, 0, 0, 0, 0x3f, 0, 0, 0xc0, 0x3f, 0x06 } },
+    };
+    static float x[100], zero[100], residual[100];
 
     (void)state;
-    x[65535] = -1.0f;
-    for (size_t i = 0; i < 2; i++) {
-        struct codec_shape shape = codec_shape(&codec_topk, &one, 65536 + i);
-        uint8_t wire[8];
+    x[97] = 1.5f;
+    x[98] = -0.5f;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct codec_settings two = { .topk_ratio = 0.02, .topk_values = row[i].values };
+        struct codec_shape shape = codec_shape(&codec_topk, &two, 100);
+        uint8_t wire[13];
 
-        assert_int_equal(shape.wire_bytes, 6 + 2 * i);
+        assert_int_equal(shape.wire_bytes, row[i].bytes);
+        assert_int_equal(shape.variant, i << 1);
         assert_ok(codec_encode(&shape, kernels_host(), draw, x, zero, residual, wire));
-        assert_memory_equal(wire, golden[i], shape.wire_bytes);
+        assert_memory_equal(wire, row[i].golden, row[i].bytes);
     }
 }
 
@@ -159,7 +166,7 @@ static const struct payload_header header = { .codec = 4, .leg = LEG_FROM_OWNER,
                                               .elements = 0x090a0b0c, .param = 0x0d0e0f10,
                                               .variant = 0x15 };
 static const uint8_t golden_header[PAYLOAD_HEADER_BYTES] = {
-    'S', 'T', 'R', 'P', 2, 4, 0, 128, 4, 3, 2, 1, 6, 5, 8, 7, 0x14, 0x13, 0x12, 0x11,
+    'S', 'T', 'R', 'P', 3, 4, 0, 128, 4, 3, 2, 1, 6, 5, 8, 7, 0x14, 0x13, 0x12, 0x11,
     12, 11, 10, 9, 16, 15, 14, 13, 0x15, 0, 0, 0,
 };
 
@@ -215,7 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_bytes), cmocka_unit_test(bf16_bytes), cmocka_unit_test(fp16_bytes),
         cmocka_unit_test(int8_bytes), cmocka_unit_test(topk_bytes),
-        cmocka_unit_test(topk_index_bytes), cmocka_unit_test(randk_bytes),
+        cmocka_unit_test(topk_index_and_value_bytes), cmocka_unit_test(randk_bytes),
         cmocka_unit_test(fp8_bytes),
         cmocka_unit_test(int4_bytes), cmocka_unit_test(int2_bytes), cmocka_unit_test(onebit_bytes),
         cmocka_unit_test(bytes_by_chance), cmocka_unit_test(header_bytes),

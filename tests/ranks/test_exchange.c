@@ -34,6 +34,12 @@ static const struct variant variants[] = {
       { USUAL, .stochastic = true }, false },
     { &codec_int4, "int4, bf16 residual", "comm.residual=bf16", { USUAL }, true },
     { &codec_topk, "topk, bf16 residual", "comm.residual=bf16", { USUAL }, true },
+    { &codec_topk, "topk as fp16", "comm.topk_values=fp16",
+      { USUAL, .topk_values = TOPK_FP16 }, false },
+    { &codec_topk, "topk as int8", "comm.topk_values=int8",
+      { USUAL, .topk_values = TOPK_INT8 }, false },
+    { &codec_topk, "topk as int2", "comm.topk_values=int2",
+      { USUAL, .topk_values = TOPK_INT2 }, false },
 };
 
 static struct variant variant_of(const struct codec *codec)
