@@ -33,6 +33,18 @@ on_host() { # on_host RANKS ARGUMENT...
     mpirun -q -np "$ranks" --oversubscribe --bind-to none "$strait" "$@"
 }
 
+cluster_up() { # cluster_up NODES RATE - down again at the end
+    [ "$(id -u)" -eq 0 ] || die "nodes need root: run it with sudo"
+    trap '"$root/scripts/netcluster" down; rm -rf "$work"' EXIT
+    "$root/scripts/netcluster" up "$1" "$2" >/dev/null
+}
+
+on_nodes() { # on_nodes RANKS ARGUMENT... - on the cluster that is up
+    local ranks=$1
+    shift
+    "$root/scripts/netcluster" mpirun -np "$ranks" -- "$strait" "$@"
+}
+
 # columns NAME... - of `strait bench --format csv` on standard input: a line for each row, with
 # these columns and a blank between two; - where a row has no value
 columns() {
@@ -61,13 +73,14 @@ compute() { # compute FORMAT EXPRESSION - in awk's arithmetic
     awk "BEGIN { printf \"$1\", ($2) }"
 }
 
-# bar WHAT VALUE at-least|at-most NEED [REMARK] - print it; a miss goes to $missed
+# bar WHAT VALUE at-least|at-most|more-than NEED [REMARK] - print it; a miss goes to $missed
 bar() {
     local test
     case $3 in
     at-least) test=">=" ;;
     at-most) test="<=" ;;
-    *) die "bar wants at-least or at-most, not $3" ;;
+    more-than) test=">" ;;
+    *) die "bar wants at-least, at-most or more-than, not $3" ;;
     esac
     echo "bar: $1: $2 (needs ${3/-/ } $4)${5:+; $5}"
     awk -v value="$2" -v need="$4" "BEGIN { exit !(value $test need) }" && return
