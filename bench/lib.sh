@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# lib.sh - sourced by scripts of this folder: the program under test, medians, and bars. A script sets `usage` before it calls bench_start.
+# lib.sh - sourced by scripts of this folder: the program under test, medians, and bars. A
+# script sets `usage` before it calls bench_start.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 name=$(basename "$0")
 missed=0
@@ -63,7 +64,7 @@ columns() {
 median() {
     local file=$1
     shift
-    awk -v key="$* " 'index($0, key) == 1 { print $NF }' "$file" | sort -g | awk '
+    awk -v key="$* " 'index($0, key) == 1 && $NF != "-" { print $NF }' "$file" | sort -g | awk '
         { v[NR] = $1 }
         END { if (NR == 0) exit 1; print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }' ||
         die "no measurement of $*"
@@ -76,6 +77,7 @@ compute() { # compute FORMAT EXPRESSION - in awk's arithmetic
 # bar WHAT VALUE at-least|at-most|more-than NEED [REMARK] - print it; a miss goes to $missed
 bar() {
     local test
+    [[ $2 =~ ^[0-9.eE+-]+$ ]] || die "no measurement of $1" # its subshell died
     case $3 in
     at-least) test=">=" ;;
     at-most) test="<=" ;;

@@ -196,8 +196,10 @@ uint32_t OF_ISA(factors_rebuild)(float *m, size_t rows, size_t columns, const fl
             INDEPENDENT
             for (size_t j = 0; j < n; j++) {
                 int32_t magnitude = (int32_t)(float_bits(sum[j]) & 0x7fffffffu);
+                float left = row[j] - sum[j]; /* infinite, it would stay so for ever */
 
-                rest[j] = row[j] - sum[j];
+                left = left > FLT_MAX ? FLT_MAX : left;
+                rest[j] = left < -FLT_MAX ? -FLT_MAX : left;
                 row[j] = sum[j];
                 largest = magnitude > largest ? magnitude : largest;
             }

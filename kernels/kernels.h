@@ -47,7 +47,7 @@ struct codec_kernels {
 /* A matrix M of rows x columns, row after row, and thin factors, column after column: P is
  * `rank` columns of `rows` elements, Q `rank` columns of `columns` elements. Where P's columns
  * are `stride` apart, M may be some rows of a larger matrix. Nothing overlaps.
- * A value that is not finite makes the results that depend on it not finite. */
+ * A value that is not finite makes the products that depend on it not finite. */
 struct factor_kernels {
     /* P = M Q */
     void (*times)(const float *m, size_t rows, size_t columns, const float *q, size_t rank,
@@ -55,8 +55,8 @@ struct factor_kernels {
     /* Q = M' P */
     void (*transposed_times)(const float *m, size_t rows, size_t columns, const float *p,
                              size_t rank, float *q);
-    /* residual = M - P Q' (NULL: not wanted), then M = P Q'; returns the largest magnitude
-     * bits of that */
+    /* residual = M - P Q', or the nearest float (NULL: not wanted), then M = P Q'; returns the
+     * largest magnitude bits of that */
     uint32_t (*rebuild)(float *m, size_t rows, size_t columns, const float *p, size_t stride,
                         const float *q, size_t rank, float *residual);
     /* P's columns to length 1, at right angles; one that depends on those before it, to 0 */

@@ -190,9 +190,8 @@ static void pick(float *v, size_t n, const struct topk_layout *l, uint32_t thres
                  uint32_t ties, uint8_t *wire)
 {
     struct chosen c = { .count = 0 };
-    struct topk_writer out;
+    struct topk_writer out = topk_write(l, wire);
 
-    topk_write(&out, l, wire);
     for (size_t i = 0; i < n && out.j < l->k; i += LANES)
         for (uint32_t mask = reach_some(v + i, n - i, threshold); mask != 0; mask &= mask - 1) {
             size_t index = i + (size_t)__builtin_ctz(mask);

@@ -106,7 +106,7 @@ static inline bool topk_get_int2(const uint8_t *levels_at, const uint8_t *wire, 
 static inline void topk_values_put(const struct topk_layout *l, size_t block, float *v, size_t n,
                                    uint8_t *wire)
 {
-    uint8_t *scales = wire + l->low_bytes + l->high_bytes, *codes = scales + l->scale_bytes;
+    uint8_t *scales = wire + l->index_bytes, *codes = scales + l->scale_bytes;
     size_t first = block * TOPK_BLOCK;
 
     switch (l->values) {
@@ -131,7 +131,7 @@ static inline void topk_values_put(const struct topk_layout *l, size_t block, fl
 static inline bool topk_values_get(const struct topk_layout *l, size_t block, const uint8_t *wire,
                                    size_t n, float *v)
 {
-    const uint8_t *scales = wire + l->low_bytes + l->high_bytes, *codes = scales + l->scale_bytes;
+    const uint8_t *scales = wire + l->index_bytes, *codes = scales + l->scale_bytes;
     size_t first = block * TOPK_BLOCK;
     bool bad = false;
 

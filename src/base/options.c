@@ -98,7 +98,8 @@ const struct option config_options[] = {
     REAL("comm.slice_kb", "KiB", "256", 0.25, 1048576, comm.slice_kb,
          "gradient that one message carries, before encoding; a tile has a slice per rank"),
     INT("comm.window", "tiles", "8", 1, 1024, comm.window,
-        "tiles under way at once: more overlap, more memory"),
+        "tiles under way at once, as many as take no more than twice comm.bucket_mb encoded, or "
+        "two: more overlap, more memory"),
     INT("comm.threads", "threads", "1", 1, 256, comm.threads,
         "of each rank, to encode and decode; 1: the thread that moves messages does that too"),
     INT("comm.dense_below", "elements", "1024", 0, LARGE, comm.dense_below,

@@ -34,7 +34,7 @@ struct codec_settings codec_settings_of(const struct strait_config *config)
         .topk_ratio = config->comm.topk_ratio,
         .topk_values = topk_values_named(config->comm.topk_values),
         .randk_ratio = config->comm.randk_ratio,
-        .rank = (uint32_t)config->comm.powersgd_rank,
+        .powersgd_rank = (uint32_t)config->comm.powersgd_rank,
         .stochastic = strcmp(config->comm.rounding, "stochastic") == 0,
     };
 }

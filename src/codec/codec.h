@@ -17,7 +17,7 @@ struct codec_settings {
     uint32_t block;    /* elements that share a scale; a multiple of 8 */
     double topk_ratio, randk_ratio; /* share of the elements that is sent */
     enum topk_values topk_values;   /* how values of these are coded */
-    uint32_t rank;     /* powersgd: columns of each factor */
+    uint32_t powersgd_rank; /* columns of each factor */
     bool stochastic;   /* fp8, int8, int4, int2: round by chance, right on average */
 };
 

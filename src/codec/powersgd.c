@@ -7,7 +7,7 @@
 
 static void lay_out(const struct codec_settings *settings, struct codec_shape *shape)
 {
-    shape->param = settings->rank;
+    shape->param = settings->powersgd_rank;
     shape->wire_bytes = 4 * shape->elements;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * context.c - the public calls: open, register, commit, hand over, wait, close. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -115,6 +116,17 @@ strait_status strait_register(strait_context *ctx, const strait_tensor *tensor, 
     return tensor_list_add(&ctx->tensors, tensor, id);
 }
 
+/* What is under way is bounded by the bucket size, however many ranks a tile has slices for;
+ * by two tiles at least, so that one is sent while another is decoded. */
+static int window_of(const strait_context *ctx, const struct exchange *x, int64_t tiles)
+{
+    const struct codec *codec = x->fp32_too ? &codec_fp32 : x->usual_codec;
+    size_t bytes = codec_shape(codec, &x->env->settings, x->capacity).wire_bytes;
+    double most = fmax(2, 2 * ctx->config.comm.bucket_mb * 1048576 / (double)bytes);
+
+    return (int)fmin(most, fmin((double)ctx->config.comm.window, (double)tiles));
+}
+
 /* As many exchanges as the window allows and there are tiles for, each fit for any tile. */
 static strait_status open_window(strait_context *ctx)
 {
@@ -132,7 +144,7 @@ static strait_status open_window(strait_context *ctx)
         each.fp32_too |= bucket->usual_codec == &codec_fp32;
         if (bucket->tile > each.capacity) each.capacity = bucket->tile;
     }
-    p->window_size = (int)(tiles < ctx->config.comm.window ? tiles : ctx->config.comm.window);
+    p->window_size = window_of(ctx, &each, tiles);
     p->window = calloc((size_t)p->window_size, sizeof *p->window);
     if (p->window == NULL) return error_memory("exchanges");
     p->due = calloc((size_t)p->window_size, sizeof *p->due);

@@ -81,20 +81,21 @@ static void cut(const struct factors *f, struct extent *e, struct view_part *par
 static strait_status allocate(struct factors *f)
 {
     const struct device *device = f->env->device;
-    int rows = f->env->may_skip ? 2 : 1;
+    int copies = f->env->may_skip ? 2 : 1;
 
     f->p = device->allocate(f->first.elements * sizeof(float));
-    for (int row = 0; row < rows; row++)
+    for (int row = 0; row < copies; row++)
         f->q[row] = device->allocate(f->second.elements * sizeof(float));
-    for (int row = 0; row < rows && f->env->error_feedback; row++) {
+    for (int row = 0; row < copies && f->env->error_feedback; row++) {
         f->residual[row] = device->allocate(f->bucket->elements * f->residual_size);
         if (f->residual[row] == NULL) return error_memory("residuals");
         f->bucket->residual_bytes += f->bucket->elements * f->residual_size;
     }
-    f->rows = device->allocate(f->rows_elements * sizeof(float));
-    if (f->rows == NULL || f->p == NULL || f->q[0] == NULL || (rows == 2 && f->q[1] == NULL))
+    if (f->env->residual_bf16) f->rows = device->allocate(f->rows_elements * sizeof(float));
+    if ((f->env->residual_bf16 && f->rows == NULL) || f->p == NULL || f->q[0] == NULL ||
+        (copies == 2 && f->q[1] == NULL))
         return error_memory("factors");
-    if (rows == 2) return STRAIT_OK;
+    if (copies == 2) return STRAIT_OK;
     f->q[1] = f->q[0];
     f->residual[1] = f->residual[0];
     return STRAIT_OK;
@@ -167,7 +168,7 @@ static float *gradient_of(const struct factors *f, const struct matrix *m)
 
 /* A few rows of a matrix, which a cache holds from one loop to the next. */
 struct rows {
-    size_t first, count, begin, elements; /* begin: in the bucket */
+    size_t count, begin, elements; /* begin: in the bucket */
     float *grad;
 };
 
@@ -176,7 +177,7 @@ static bool rows_at(const struct factors *f, const struct matrix *m, size_t at, 
 {
     size_t most = f->rows_elements / m->columns, left = m->rows - at;
 
-    *r = (struct rows){ .first = at, .count = left < most ? left : most,
+    *r = (struct rows){ .count = left < most ? left : most,
                         .begin = m->begin + at * m->columns,
                         .grad = gradient_of(f, m) + at * m->columns };
     r->elements = r->count * m->columns;
@@ -241,9 +242,10 @@ static void begin_second(struct factors *f)
     f->bucket->encode_s += clock_s() - begin;
 }
 
-/* The next step needs a column's direction alone. Of length about 1 it can neither make P
- * overflow nor vanish; a power of two changes no digit. A column that is 0, for want of a
- * gradient or of rank, would stay 0: one drawn anew takes its place. */
+/* The next step needs a column's direction alone. With a largest element of 0.5 to 1 it makes
+ * P neither overflow, but for a huge gradient, nor vanish; a power of two changes no digit. A
+ * column that is 0, for want of a gradient or of rank, would stay 0: one drawn anew takes its
+ * place. */
 static void prepare_column(const struct factors *f, int id, uint32_t column, float *q, size_t n)
 {
     float largest = bits_float(f->env->device->kernels->largest(q, n));
@@ -306,7 +308,7 @@ bool factors_go_on(struct factors *f)
     return false;
 }
 
-bool factors_second_leg(const struct factors *f, bool *over)
+bool factors_may_start_second(const struct factors *f, bool *over)
 {
     *over = f->leg == WHOLE;
     return f->leg == SECOND;

@@ -33,7 +33,7 @@ void factors_begin(struct factors *f);
  * view is the tensors' again, and they hold the average unless the bucket is poisoned. */
 bool factors_go_on(struct factors *f);
 /* May tiles of the second leg start? *over: there will be none in this step. */
-bool factors_second_leg(const struct factors *f, bool *over);
+bool factors_may_start_second(const struct factors *f, bool *over);
 
 /* The step counts on all ranks: Q and residual are those of the next. */
 void factors_commit(struct factors *f);

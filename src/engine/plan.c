@@ -123,7 +123,8 @@ done:
 }
 
 /* The first factor of the next bucket goes before the second of this one, which has to wait for
- * all of its first: the link is not idle meanwhile. */
+ * all of its first: the link is not idle meanwhile. It is where the next bucket takes longer to
+ * become whole; an order that depended on that would differ from rank to rank. */
 static strait_status order_legs(struct plan *plan)
 {
     int waiting = -1;

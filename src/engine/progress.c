@@ -68,7 +68,7 @@ static const struct leg *leg_to_start(strait_context *ctx)
         bool over;
 
         if (!leg->second) return leg->bucket < p->whole ? leg : NULL;
-        if (factors_second_leg(p->factors[leg->bucket], &over)) return leg;
+        if (factors_may_start_second(p->factors[leg->bucket], &over)) return leg;
         if (!over) return NULL;
     }
     return NULL;

@@ -3,8 +3,8 @@
  * arrivals allow, and gives it back.
  *
  * With a single thread there are none, and the progress thread does it all. Otherwise it
- * is left with moving messages. Which thread has a tile changes no bit of it: a tile's sums
- * have their own order, and tiles share nothing. */
+ * is left with moving messages, and with the products of factors.h. Which thread has a tile
+ * changes no bit of it: a tile's sums have their own order, and tiles share nothing. */
 #ifndef STRAIT_ENGINE_WORKERS_H
 #define STRAIT_ENGINE_WORKERS_H
 

@@ -338,7 +338,7 @@ static void content_that_no_encoder_writes_is_refused(void **state)
     free(t);
 }
 
-/* 30 of 1000: 5 low bits each in 19 bytes, 30 + 31 high bits in 8, then 30 values. */
+/* 30 of 1000: 5 low bits each, then a row of 30 + 31: 211 bits in 27 bytes, then 30 values. */
 static void bad_topk_indices_are_refused(void **state)
 {
     struct trial *t = new_trial(&codec_topk, 1000, 0);
@@ -348,10 +348,8 @@ static void bad_topk_indices_are_refused(void **state)
     assert_ok(encode(t));
     assert_int_equal(t->shape.param, 30);
     assert_int_equal(t->shape.variant, 0);
-    assert_int_equal(t->shape.wire_bytes, 19 + 8 + 4 * 30);
-    byte = t->wire[18] | 0x40; /* padding */
-    expect_refused(t, 18, &byte, 1);
-    byte = t->wire[26] | 0x20; /* high bits: padding, a 31st one, and one missing */
+    assert_int_equal(t->shape.wire_bytes, 27 + 4 * 30);
+    byte = t->wire[26] | 0x08; /* padding, a 31st one in the row, and one missing */
     expect_refused(t, 26, &byte, 1);
     byte = (uint8_t)(t->wire[20] | (t->wire[20] + 1));
     expect_refused(t, 20, &byte, 1);
@@ -365,6 +363,7 @@ static void topk_indices_out_of_order_are_refused(void **state)
 {
     static const struct codec_settings two = { .block = 8, .topk_ratio = 0.02 };
     struct trial *t = new_trial(&codec_topk, 100, 1);
+    const uint16_t row = 3 << 13; /* bits 3 + 0 and 3 + 1 behind 10 low bits */
     uint8_t low[2];
 
     (void)state;
@@ -373,12 +372,12 @@ static void topk_indices_out_of_order_are_refused(void **state)
     t->x[97] = t->x[98] = 1; /* 5 low bits of each: 1 and 2; the upper part is 3 */
     assert_ok(encode(t));
     assert_ok(decode(t, DECODE_WRITE));
-    assert_int_equal(le16_get(t->wire), 1 | 2 << 5);
-    le16_put(low, 2 | 1 << 5);
+    assert_int_equal(le16_get(t->wire), row | 1 | 2 << 5);
+    le16_put(low, row | 2 | 1 << 5);
     expect_refused(t, 0, low, 2);
-    le16_put(low, 1 | 1 << 5);
+    le16_put(low, row | 1 | 1 << 5);
     expect_refused(t, 0, low, 2);
-    le16_put(low, 1 | 4 << 5); /* element 100 */
+    le16_put(low, row | 1 | 4 << 5); /* element 100 */
     expect_refused(t, 0, low, 2);
     free(t);
 }
@@ -406,6 +405,41 @@ static void bad_topk_values_are_refused(void **state)
         expect_refused(t, row[i].at, row[i].bad, row[i].bytes);
         free(t);
     }
+}
+
+/* Buffers are as large as the largest slice and the first step's ratio need. */
+static void no_smaller_slice_takes_more_bytes(void **state)
+{
+    static const double ratios[] = { 1e-6, 0.01, 0.03, 0.05, 0.062, 0.1, 0.25, 0.5, 1 };
+
+    (void)state;
+    for (int c = 0; codec_table[c] != NULL; c++)
+        for (size_t r = 0; r < sizeof ratios / sizeof ratios[0]; r++)
+            for (int values = TOPK_FP32; values <= TOPK_INT2; values++) {
+                struct codec_settings s = { .block = 32, .topk_ratio = ratios[r],
+                                            .randk_ratio = ratios[r],
+                                            .topk_values = (enum topk_values)values };
+                size_t largest = 0;
+
+                for (size_t n = 0; n < 20000; n++) {
+                    size_t bytes = codec_shape(codec_table[c], &s, n).wire_bytes;
+
+                    if (bytes < largest)
+                        fail_msg("%s of %g: %zu elements take %zu bytes, fewer %zu",
+                                 codec_table[c]->name, ratios[r], n, bytes, largest);
+                    largest = bytes;
+                }
+            }
+}
+
+static void no_smaller_share_takes_more_bytes(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n < 700; n++)
+        for (int values = TOPK_FP32; values <= TOPK_INT2; values++)
+            for (uint32_t k = 1; k <= n; k++)
+                assert_true(topk_layout(n, k - 1, (enum topk_values)values).wire_bytes <=
+                            topk_layout(n, k, (enum topk_values)values).wire_bytes);
 }
 
 static void bad_topk_bitmaps_are_refused(void **state)
@@ -670,6 +704,8 @@ int main(void)
         cmocka_unit_test(non_finite_values_are_refused),
         cmocka_unit_test(a_sum_that_overflows_is_refused),
         cmocka_unit_test(content_that_no_encoder_writes_is_refused),
+        cmocka_unit_test(no_smaller_slice_takes_more_bytes),
+        cmocka_unit_test(no_smaller_share_takes_more_bytes),
         cmocka_unit_test(bad_topk_indices_are_refused),
         cmocka_unit_test(topk_indices_out_of_order_are_refused),
         cmocka_unit_test(bad_topk_values_are_refused),

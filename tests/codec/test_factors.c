@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * test_factors.c - the loops of low-rank factors against plain ones in double, and the same
  * bits from every instruction set. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -178,6 +179,10 @@ static void values_that_are_not_finite_show(void **state)
                 (*k)->factors.times(m, ROWS, COLUMNS, q, RANK, out, ROWS);
                 for (size_t i = 0; i < ROWS * RANK; i++)
                     assert_true(isfinite(out[i]) == (i % ROWS != at / COLUMNS));
+                draw(p, RANK * ROWS, 2);
+                (*k)->factors.transposed_times(m, ROWS, COLUMNS, p, RANK, out);
+                for (size_t j = 0; j < COLUMNS * RANK; j++)
+                    assert_true(isfinite(out[j]) == (j % COLUMNS != at % COLUMNS));
             }
 }
 
@@ -193,6 +198,22 @@ static void a_product_that_overflows_shows(void **state)
     }
 }
 
+/* It would stay infinite, and no later step could be exchanged. */
+static void a_residual_that_overflows_stays_finite(void **state)
+{
+    static const float minus_one = -1;
+
+    (void)state;
+    for (const struct kernels *const *k = kernels_tables(); *k != NULL; k++)
+        for (float sign = -1; sign <= 1; sign += 2) {
+            float large = 3e38f * sign;
+
+            m[0] = large;
+            (*k)->factors.rebuild(m, 1, 1, &minus_one, 1, &large, 1, rest);
+            assert_true(m[0] == -large && rest[0] == FLT_MAX * sign);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_dependent_column_becomes_zero),
         cmocka_unit_test(values_that_are_not_finite_show),
         cmocka_unit_test(a_product_that_overflows_shows),
+        cmocka_unit_test(a_residual_that_overflows_stays_finite),
     };
 
     return cmocka_run_group_tests_name("factors", tests, NULL, NULL);

@@ -83,14 +83,14 @@ static void randk_bytes(void **state) /* one each of elements 0-1, 2-4 and 5-7 *
     expect(&codec_randk, golden, sizeof golden);
 }
 
-/* Elements 97 and 98 of 100: low bits 1 and 2, of 5 each; high bits 3 + 0 and 3 + 1. */
+/* Elements 97 and 98 of 100: low bits 1 and 2, of 5 each; then bits 3 + 0 and 3 + 1 of 5. */
 static void topk_index_and_value_bytes(void **state)
 {
     static const struct { enum topk_values values; size_t bytes; uint8_t golden[13]; } row[] = {
-        { TOPK_FP32, 11, { 0x41, 0, 0x18, 0, 0, 0xc0, 0x3f, 0, 0, 0, 0xbf } },
-        { TOPK_FP16, 7, { 0x41, 0, 0x18, 0, 0x3e, 0, 0xb8 } },
-        { TOPK_INT8, 9, { 0x41, 0, 0x18, 0x06, 0x83, 0x41, 0x3c, 127, 0xd6 } },
-        { TOPK_INT2, 12, { 0x41, 0, 0x18, 0, 0, 0, 0x3f, 0, 0, 0xc0, 0x3f, 0x06 } },
+        { TOPK_FP32, 10, { 0x41, 0x60, 0, 0, 0xc0, 0x3f, 0, 0, 0, 0xbf } },
+        { TOPK_FP16, 6, { 0x41, 0x60, 0, 0x3e, 0, 0xb8 } },
+        { TOPK_INT8, 8, { 0x41, 0x60, 0x06, 0x83, 0x41, 0x3c, 127, 0xd6 } },
+        { TOPK_INT2, 11, { 0x41, 0x60, 0, 0, 0, 0x3f, 0, 0, 0xc0, 0x3f, 0x06 } },
     };
     static float x[100], zero[100], residual[100];
 

@@ -72,6 +72,39 @@ static void small_tensors_travel_uncompressed(void **state)
     tensor_list_free(&list);
 }
 
+/* Two matrices with a bucket each; a vector, and a matrix that two columns of factors would not
+ * make smaller, travel as fp32. */
+static void first_factors_go_before_second_ones(void **state)
+{
+    static const strait_tensor tensors[] = {
+        { .name = "a", .ndim = 2, .shape = { 100, 60 } },
+        { .name = "v", .ndim = 1, .shape = { 6000 } },
+        { .name = "c", .ndim = 2, .shape = { 4, 4 } }, /* 2 * (4 + 4) = 16 */
+        { .name = "d", .ndim = 2, .shape = { 60, 100 } },
+    };
+    struct tensor_list list = { 0 };
+    struct plan plan = { 0 };
+    struct strait_config config;
+    char order[64] = "";
+
+    (void)state;
+    settings(&config, "comm.bucket_mb=0.024", "comm.dense_below=0");
+    assert_ok(config_assign(&config, "comm.codec=powersgd"));
+    assert_ok(config_assign(&config, "comm.powersgd_rank=2"));
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        int id;
+
+        assert_ok(tensor_list_add(&list, &tensors[i], &id));
+    }
+    assert_ok(plan_build(&plan, &list, &config));
+    for (int i = 0; i < plan.leg_count; i++)
+        snprintf(order + strlen(order), sizeof order - strlen(order), "%d%s ", plan.legs[i].bucket,
+                 plan.legs[i].second ? "Q" : plan.buckets[plan.legs[i].bucket].codec->name);
+    assert_string_equal(order, "0powersgd 1fp32 0Q 2powersgd 2Q ");
+    plan_free(&plan);
+    tensor_list_free(&list);
+}
+
 static void bad_tensors_are_refused(void **state)
 {
     static const strait_tensor bad[] = {
@@ -162,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_fill_from_the_last_tensor),
         cmocka_unit_test(small_tensors_travel_uncompressed),
+        cmocka_unit_test(first_factors_go_before_second_ones),
         cmocka_unit_test(bad_tensors_are_refused),
         cmocka_unit_test(chunks_cover_a_bucket_once_for_any_rank_count),
         cmocka_unit_test(the_rank_that_differs_is_named),
