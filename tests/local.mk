@@ -29,8 +29,10 @@ check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
 
-tests_codec_test_codecs_SOURCES = tests/codec/test_codecs.c tests/codec/reference.c tests/codec/reference.h
-tests_codec_test_half_SOURCES = tests/codec/test_half.c tests/codec/reference.c tests/codec/reference.h
+tests_codec_test_codecs_SOURCES = tests/codec/test_codecs.c tests/codec/reference.c \
+	tests/codec/reference.h
+tests_codec_test_half_SOURCES = tests/codec/test_half.c tests/codec/reference.c \
+	tests/codec/reference.h
 
 tests_launcher_test_tensors_SOURCES = tests/launcher/test_tensors.c launcher/bench_tensors.c \
 	launcher/bench.h launcher/launcher.h
@@ -50,9 +52,19 @@ tests_ranks_test_faults_SOURCES = tests/ranks/test_faults.c tests/lib/ranks.c te
 tests_ranks_test_allocations_SOURCES = tests/ranks/test_allocations.c tests/lib/allocations.c \
 	tests/lib/allocations.h tests/lib/ranks.c tests/lib/ranks.h
 
+# fuzz is made by bench/fuzz alone: it needs clang's libFuzzer
+check_PROGRAMS += tests/fuzz/replay
+tests_fuzz_replay_SOURCES = tests/fuzz/replay.c tests/fuzz/target.c tests/fuzz/target.h
+EXTRA_PROGRAMS = tests/fuzz/fuzz
+tests_fuzz_fuzz_SOURCES = tests/fuzz/fuzz.c tests/fuzz/target.c tests/fuzz/target.h
+tests_fuzz_fuzz_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+EXTRA_DIST += $(srcdir)/tests/fuzz/corpus
+
 test_scripts = \
-	tests/ranks/exchange.sh tests/ranks/factors.sh tests/ranks/faults.sh tests/ranks/allocations.sh \
-	tests/cli/usage.sh tests/cli/config.sh tests/cli/train.sh tests/cli/broken.sh tests/cli/bench.sh \
+	tests/fuzz/replay.sh tests/ranks/exchange.sh tests/ranks/factors.sh tests/ranks/faults.sh \
+	tests/ranks/allocations.sh \
+	tests/cli/usage.sh tests/cli/config.sh tests/cli/train.sh tests/cli/broken.sh \
+	tests/cli/bench.sh \
 	tests/lint/layers.sh tests/lint/interface.sh
 TESTS += $(test_scripts)
 EXTRA_DIST += $(test_scripts) tests/lib/tap.sh tests/lib/unit.h
