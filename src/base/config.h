@@ -54,7 +54,7 @@ struct strait_config {
         int64_t ratio_warmup_steps, seed, powersgd_rank;
         double topk_ratio, randk_ratio, ratio_warmup_from, slice_kb;
         double momentum_correction, clip_norm;
-        bool error_feedback;
+        bool error_feedback, checksum;
     } comm;
     struct { double timeout_s; } fault;
     struct { int64_t every; const char *progress; } report;

@@ -141,6 +141,9 @@ const struct option config_options[] = {
         "first steps that travel as fp32"),
     INT("comm.check_every", "steps", "50", 0, LARGE, comm.check_every,
         "compare a fingerprint of the averaged gradients across ranks this often; 0: never"),
+    BOOL("comm.checksum", "false", comm.checksum,
+         "an xxHash64 in every message: bytes that change on the way are an error, and not a "
+         "gradient that the fingerprint may find later; not with schedule dense"),
     CHOICE("comm.nonfinite", "skip", nonfinites, comm.nonfinite,
            "when a gradient is NaN or infinite on any rank: all ranks skip the step, or all stop"),
 

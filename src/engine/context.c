@@ -83,7 +83,7 @@ strait_status engine_open(strait_context **out, const strait_config *config, MPI
         .settings = settings_at(config, 0),
         .seed = (uint64_t)config->comm.seed,
         .slice = (size_t)(config->comm.slice_kb * 1024 / sizeof(float)),
-        .error_feedback = config->comm.error_feedback,
+        .error_feedback = config->comm.error_feedback, .checksum = config->comm.checksum,
         .residual_bf16 = strcmp(config->comm.residual, "bf16") == 0,
         .may_skip = strcmp(config->comm.nonfinite, "skip") == 0,
         .comm = MPI_COMM_NULL,

@@ -43,7 +43,7 @@ static struct payload_header header_of(const struct exchange *x, const struct sl
         .codec = slice->shape.codec->id, .leg = leg, .step = x->bucket->step,
         .bucket = (uint16_t)x->bucket->index, .owner = (uint16_t)slice->owner, .tile = x->tile,
         .elements = (uint32_t)slice->shape.elements, .param = slice->shape.param,
-        .variant = slice->shape.variant,
+        .variant = slice->shape.variant, .checked = x->env->checksum,
     };
 }
 
@@ -128,8 +128,8 @@ strait_status message_encode(struct exchange *x, const struct slice *slice, uint
         st = encode_with_residual(x, slice, values, kind, message + PAYLOAD_HEADER_BYTES);
     if (st == STRAIT_OK) mask_momentum(x, slice, message + PAYLOAD_HEADER_BYTES);
     header.poisoned = st == STRAIT_ERR_NONFINITE;
-    payload_put(message, &header);
     *bytes = PAYLOAD_HEADER_BYTES + (header.poisoned ? 0 : slice->shape.wire_bytes);
+    payload_put(message, &header, *bytes);
     x->encode_s += clock_s() - begin;
     return header.poisoned ? STRAIT_OK : st;
 }

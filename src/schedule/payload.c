@@ -5,16 +5,24 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 
 static const uint8_t magic[4] = { 'S', 'T', 'R', 'P' };
-enum { FLAG_POISONED = 1 };
+enum { FLAG_POISONED = 1, FLAG_CHECKED = 2, CHECKSUM_AT = 32 };
 
-void payload_put(uint8_t *to, const struct payload_header *header)
+/* Of the body, seeded by that of the header before it. */
+static uint64_t checksum_of(const uint8_t *message, size_t bytes)
+{
+    return hash_bytes(message + PAYLOAD_HEADER_BYTES, bytes - PAYLOAD_HEADER_BYTES,
+                      hash_bytes(message, CHECKSUM_AT, 0));
+}
+
+void payload_put(uint8_t *to, const struct payload_header *header, size_t bytes)
 {
     memcpy(to, magic, 4);
     to[4] = PAYLOAD_VERSION;
     to[5] = header->codec;
-    to[6] = header->poisoned ? FLAG_POISONED : 0;
+    to[6] = (header->poisoned ? FLAG_POISONED : 0) + (header->checked ? FLAG_CHECKED : 0);
     to[7] = header->leg;
     le32_put(to + 8, header->step);
     le16_put(to + 12, header->bucket);
@@ -23,6 +31,7 @@ void payload_put(uint8_t *to, const struct payload_header *header)
     le32_put(to + 20, header->elements);
     le32_put(to + 24, header->param);
     le32_put(to + 28, header->variant);
+    le64_put(to + CHECKSUM_AT, header->checked ? checksum_of(to, bytes) : 0);
 }
 
 static strait_status differs(const char *field, uint32_t got, uint32_t due)
@@ -33,13 +42,15 @@ static strait_status differs(const char *field, uint32_t got, uint32_t due)
 strait_status payload_check(const uint8_t *message, size_t bytes,
                             const struct payload_header *due, bool *poisoned)
 {
+    uint8_t flags = due->checked ? FLAG_CHECKED : 0;
+
     if (bytes < PAYLOAD_HEADER_BYTES)
         return error_set(STRAIT_ERR_FORMAT, "payload header: %zu bytes are too few", bytes);
     if (memcmp(message, magic, 4) != 0)
         return error_set(STRAIT_ERR_FORMAT, "payload header: this is no payload");
     if (message[4] != PAYLOAD_VERSION) return differs("the version", message[4], PAYLOAD_VERSION);
     if (message[5] != due->codec) return differs("the codec", message[5], due->codec);
-    if (message[6] & ~FLAG_POISONED) return differs("the flag byte", message[6], 0);
+    if ((message[6] & ~FLAG_POISONED) != flags) return differs("the flag byte", message[6], flags);
     if (message[7] != due->leg) return differs("the leg", message[7], due->leg);
     if (le32_get(message + 8) != due->step)
         return differs("the step", le32_get(message + 8), due->step);
@@ -55,6 +66,9 @@ strait_status payload_check(const uint8_t *message, size_t bytes,
         return differs("the codec's parameter", le32_get(message + 24), due->param);
     if (le32_get(message + 28) != due->variant)
         return differs("the codec's variant", le32_get(message + 28), due->variant);
+    if (le64_get(message + CHECKSUM_AT) != (due->checked ? checksum_of(message, bytes) : 0))
+        return error_set(STRAIT_ERR_FORMAT, "payload: the checksum is wrong, so some of its %zu "
+                         "bytes changed on the way: check memory, network cards and cables", bytes);
     *poisoned = message[6] & FLAG_POISONED;
     if (*poisoned && bytes != PAYLOAD_HEADER_BYTES)
         return error_set(STRAIT_ERR_FORMAT, "payload header: poisoned, yet a body follows");

@@ -27,6 +27,7 @@ struct exchange_env {
     uint64_t seed;       /* of what codecs draw */
     size_t slice;        /* elements of one rank's share of a tile */
     bool error_feedback;
+    bool checksum;       /* of every message */
     bool residual_bf16;  /* residuals are kept as bf16, not fp32 */
     bool may_skip;       /* a step may be taken back: residuals need their old values */
     MPI_Comm comm;       /* for schedules that use MPI's own collectives */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * test_golden.c - the exact bytes of docs/wire-format.md: a change here is a new format. */
+#include <xxhash.h>
+
+#include "base/bytes.h"
 #include "codec/codec.h"
 #include "lib/unit.h"
 #include "schedule/payload.h"
@@ -176,7 +179,7 @@ static void header_bytes(void **state)
     bool poisoned = true;
 
     (void)state;
-    payload_put(bytes, &header);
+    payload_put(bytes, &header, sizeof bytes);
     assert_memory_equal(bytes, golden_header, sizeof bytes);
     assert_ok(payload_check(bytes, sizeof bytes, &header, &poisoned));
     assert_false(poisoned);
@@ -203,6 +206,30 @@ static void every_changed_byte_of_a_header_is_refused(void **state)
                          STRAIT_ERR_FORMAT);
 }
 
+/* The body's, seeded by the header's: 3 bytes here. */
+static void every_changed_bit_shows_in_the_checksum(void **state)
+{
+    uint8_t bytes[PAYLOAD_HEADER_BYTES + 3] = { [PAYLOAD_HEADER_BYTES] = 1, 2, 3 };
+    struct payload_header checked = header;
+    bool poisoned;
+
+    (void)state;
+    checked.checked = true;
+    payload_put(bytes, &checked, sizeof bytes);
+    assert_int_equal(bytes[6], 2);
+    assert_true(le64_get(bytes + 32) == XXH64(bytes + 40, 3, XXH64(bytes, 32, 0)));
+    assert_ok(payload_check(bytes, sizeof bytes, &checked, &poisoned));
+    assert_int_equal(payload_check(bytes, sizeof bytes, &header, &poisoned), STRAIT_ERR_FORMAT);
+    for (size_t bit = 0; bit < 8 * sizeof bytes; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_equal(payload_check(bytes, sizeof bytes, &checked, &poisoned),
+                         STRAIT_ERR_FORMAT);
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    assert_int_equal(payload_check(bytes, sizeof bytes - 1, &checked, &poisoned),
+                     STRAIT_ERR_FORMAT);
+}
+
 static void a_poisoned_payload_has_no_body(void **state)
 {
     uint8_t bytes[PAYLOAD_HEADER_BYTES + 1] = { 0 };
@@ -211,7 +238,7 @@ static void a_poisoned_payload_has_no_body(void **state)
 
     (void)state;
     bad.poisoned = true;
-    payload_put(bytes, &bad);
+    payload_put(bytes, &bad, PAYLOAD_HEADER_BYTES);
     assert_ok(payload_check(bytes, PAYLOAD_HEADER_BYTES, &header, &poisoned));
     assert_true(poisoned);
     assert_int_equal(payload_check(bytes, sizeof bytes, &header, &poisoned), STRAIT_ERR_FORMAT);
@@ -227,6 +254,7 @@ int main(void)
         cmocka_unit_test(int4_bytes), cmocka_unit_test(int2_bytes), cmocka_unit_test(onebit_bytes),
         cmocka_unit_test(bytes_by_chance), cmocka_unit_test(header_bytes),
         cmocka_unit_test(every_changed_byte_of_a_header_is_refused),
+        cmocka_unit_test(every_changed_bit_shows_in_the_checksum),
         cmocka_unit_test(a_poisoned_payload_has_no_body),
     };
 

@@ -579,6 +579,7 @@ static void test_ways_of_working(void)
 {
     static const char *const rows_in_place = "comm.nonfinite=stop";
     static const char *const threads = "comm.threads=4";
+    static const char *const checksum = "comm.checksum=true";
 
     for (int c = 0; codec_table[c] != NULL; c++) {
         const char *codec = codec_table[c]->name;
@@ -593,6 +594,7 @@ static void test_ways_of_working(void)
         if (strcmp(schedule_table[s]->name, "dense") == 0) continue; /* MPI sums as it likes */
         test_same_bits("int8", schedule_table[s]->name, "ucx", threads);
         test_same_bits("int8", schedule_table[s]->name, "mpi", threads);
+        test_same_bits("int8", schedule_table[s]->name, "ucx", checksum);
         test_same_bits("int8", schedule_table[s]->name, "ucx", "comm.window=1");
         test_same_bits("int8", schedule_table[s]->name, "ucx", "comm.window=100");
     }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "lib/ranks.h"
+#include "schedule/payload.h"
 
 static bool says(const char *part)
 {
@@ -173,10 +174,10 @@ static bool damaging_progress(struct transport *t)
     return moved;
 }
 
-static strait_status one_damaged_step(size_t at, const char *codec)
+static strait_status one_damaged_step(size_t at, const char *codec, const char *checksum)
 {
     char word[64];
-    const char *const words[] = { word, "comm.check_every=1", "comm.dense_below=0",
+    const char *const words[] = { word, checksum, "comm.check_every=1", "comm.dense_below=0",
                                   "fault.timeout_s=3", NULL };
     strait_context *ctx;
     float *x = calloc(5000, sizeof *x);
@@ -202,23 +203,29 @@ static strait_status one_damaged_step(size_t at, const char *codec)
 
 static void test_damage(void)
 {
+    static const char off[] = "comm.checksum=false", on[] = "comm.checksum=true";
     strait_status st;
 
     damaging = transport_mpi;
     damaging.name = "damaging";
     damaging.recv = damaging_recv;
     damaging.progress = damaging_progress;
-    st = one_damaged_step(32 + 2, "fp32"); /* the third byte of the first value */
+    st = one_damaged_step(PAYLOAD_HEADER_BYTES + 2, "fp32", off); /* of the first value */
     ranks_check(st == STRAIT_ERR_DIVERGED && says("bucket 0") && says("rank 1 on"),
                 "a bit that flips on one rank is found by the fingerprint, which names the rank",
                 "%d: %s", st, strait_error_message());
-    st = one_damaged_step(8, "int8"); /* the step number */
+    st = one_damaged_step(8, "int8", off); /* the step number */
     /* rank 1 sees the damage at once; the others wait for it until their bound */
     ranks_check(ranks_rank == 1 ? st == STRAIT_ERR_FORMAT && says("the step is") &&
                                       says("from rank 0 on")
                                 : st != STRAIT_OK,
                 "a damaged header is an error that names its sender", "%d: %s", st,
                 strait_error_message());
+    st = one_damaged_step(PAYLOAD_HEADER_BYTES + 2, "fp32", on);
+    ranks_check(ranks_rank == 1 ? st == STRAIT_ERR_FORMAT && says("the checksum is wrong") &&
+                                      says("from rank 0 on")
+                                : st != STRAIT_OK,
+                "with a checksum so is a damaged body", "%d: %s", st, strait_error_message());
 }
 
 /* Two contexts at once, of different codecs, do not disturb each other. */
